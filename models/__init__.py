@@ -1,0 +1,1 @@
+"""What is decided: case, plan, algebra, rules, latency and branches."""

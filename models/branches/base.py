@@ -1,0 +1,227 @@
+"""What a branch is made of, and the formulas that several branches share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..algebra import Algebra, Value
+from ..context import ACC_BYTES, ATOM, Context
+from ..latency import Outcome, Values
+from ..plan import BranchName, Plan
+
+#: Buffer counts of a streamed L1 part.
+L1_BUFFERS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A free integer of a structure, in atoms of its plan field; ``values`` when the domain has holes."""
+
+    name: str
+    lo: int
+    hi: int
+    values: tuple[int, ...] | None = None
+
+    def domain(self) -> Sequence[int]:
+        """All values, ascending."""
+        return self.values if self.values is not None else range(self.lo, self.hi + 1)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A part of a branch's search space in which everything that changes the shape of the formula is fixed.
+
+    ``outer`` and ``axes`` name the decisions over which the search bounds the latency point by point: first over
+    ``outer`` (then fixed), then over ``axes``. The other decisions stay intervals there.
+    """
+
+    constants: Mapping[str, Any]
+    decisions: tuple[Decision, ...]
+    axes: tuple[str, ...]
+    outer: tuple[str, ...] = ()
+    #: The combinations of ``outer`` worth a look, when most of their product breaks the rules.
+    listed: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """Short name for logs and model files."""
+        return ",".join(f"{key}={value}" for key, value in self.constants.items())
+
+    def fix(self, values: Mapping[str, int]) -> Structure:
+        """The same with some decisions turned into constants."""
+        return Structure(
+            constants={**self.constants, **values},
+            decisions=tuple(d for d in self.decisions if d.name not in values),
+            axes=self.axes,
+        )
+
+
+class Branch(ABC):
+    """An implementation branch: its rules, variables, latency and plan."""
+
+    name: ClassVar[BranchName]
+
+    @abstractmethod
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        """Post the rules that depend on the case alone."""
+
+    @abstractmethod
+    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+        """The search space. ``complete`` lists every value of every field, otherwise dominated ones are left out."""
+
+    @abstractmethod
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        """Post the rules of a plan and return its stages and counts."""
+
+    @abstractmethod
+    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+        """Plan fields of one point of the search space."""
+
+    @abstractmethod
+    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        """Decisions and constants that a plan stands for (the inverse of :meth:`fields`)."""
+
+
+def best_l0c(complete: bool, *, double_only: bool = False) -> list[dict[str, int]]:
+    """(l0c_buffers, fixpipe_unitflag) to try.
+
+    A double L0C and a single one with unit flag take the same time, and a single one without the flag is never faster;
+    so one buffer with the flag stands for all three, and a plan gets two buffers afterwards where they fit.
+    """
+    double = {"l0c_buffers": 2, "fixpipe_unitflag": 0}
+    if double_only and not complete:
+        return [double]
+    flagged = {"l0c_buffers": 1, "fixpipe_unitflag": 1}
+    return [double, flagged, {"l0c_buffers": 1, "fixpipe_unitflag": 0}] if complete else [flagged]
+
+
+def l0_rules(alg: Algebra, ctx: Context, v: Values, um: Value, un: Value, uk: Value, batches: Value = 1) -> None:
+    """L0A, L0B and L0C hold their tiles: ``um``, ``un``, ``uk`` atoms, ``batches`` of them, times the buffers."""
+    spec = ctx.spec
+    unit = ATOM * ctx.atom_k * ctx.s * v["l0_buffers"]
+    alg.rule("cap.l0a", alg.mul(batches, alg.mul(um, uk)) * unit, "<=", spec.l0a_bytes)
+    alg.rule("cap.l0b", alg.mul(batches, alg.mul(un, uk)) * unit, "<=", spec.l0b_bytes)
+    l0c = ATOM * ATOM * ACC_BYTES * v["l0c_buffers"]
+    alg.rule("cap.l0c", alg.mul(batches, alg.mul(um, un)) * l0c, "<=", spec.l0c_bytes)
+    if v["fixpipe_unitflag"]:
+        alg.rule("buffer.unitflag", v["l0c_buffers"], "<=", 1)
+
+
+def bias_rule(alg: Algebra, ctx: Context, un: Value) -> None:
+    """The bias table holds two rows of ``base_n`` accumulators."""
+    if ctx.case.bias:
+        alg.rule("cap.bias_table", un * (2 * ATOM * ACC_BYTES), "<=", ctx.spec.bias_table_bytes)
+
+
+def most_uk(alg: Algebra, ctx: Context, v: Values, um: Value, un: Value, uk: Value) -> Value:
+    """``uk`` as the L0 rules bound it (a hint)."""
+    unit = ATOM * ctx.atom_k * ctx.s * v["l0_buffers"]
+    uk = alg.capped(uk, ctx.spec.l0a_bytes // unit, um)
+    return alg.capped(uk, ctx.spec.l0b_bytes // unit, un)
+
+
+@dataclass
+class KLoop:
+    """The loop along K of one block: L0 ``steps``, L1 ``depth_*`` (atoms, uncut), ``cut_*`` (at most K), L1 steps."""
+
+    steps: Value
+    depth_a: Value
+    depth_b: Value
+    cut_a: Value
+    cut_b: Value
+    l1: Value
+
+
+def k_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, k: Value, um: Value, un: Value) -> KLoop:
+    """K loop with both operands streamed, and its rules.
+
+    ``k`` is the K extent of one core in elements, ``um`` and ``un`` the tile in L1 in atoms (for the hints that follow
+    from the L1 capacity).
+    """
+    extent = alg.ceil_div(k, ctx.atom_k)
+    ska, skb = v["step_ka"], v["step_kb"]
+    steps = alg.ceil_div(extent, uk)
+    alg.rule("step.ka_max", ska, "<=", ctx.spec.max_step_k)
+    alg.rule("step.kb_max", skb, "<=", ctx.spec.max_step_k)
+    alg.rule("cover.step_ka", ska, "<=", steps)
+    alg.rule("cover.step_kb", skb, "<=", steps)
+    budget = ctx.spec.l1_bytes // (ATOM * ctx.atom_k * ctx.s)
+    depth_a = alg.capped(alg.mul(ska, uk), budget - un, um)
+    depth_b = alg.capped(alg.mul(skb, uk), budget - um, un)
+    l1_a, l1_b = alg.ceil_div(extent, depth_a), alg.ceil_div(extent, depth_b)
+    alg.rule_divides("step.k_divide", l1_a, l1_b)
+    l1 = alg.floored(alg.max_of(l1_a, l1_b), alg.mul(um + un, extent), budget)
+    return KLoop(steps, depth_a, depth_b, alg.min_of(depth_a, extent), alg.min_of(depth_b, extent), l1)
+
+
+def resident_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, side: str) -> KLoop:
+    """K loop with one operand (``side``) whole in L1: only the other one is streamed along K."""
+    extent = ctx.ak // ctx.atom_k
+    steps = alg.ceil_div(extent, uk)
+    name = "step_kb" if side == "a" else "step_ka"
+    rule = "kb" if side == "a" else "ka"
+    alg.rule(f"step.{rule}_max", v[name], "<=", ctx.spec.max_step_k)
+    alg.rule(f"cover.step_{rule}", v[name], "<=", steps)
+    depth = alg.mul(v[name], uk)
+    l1 = alg.ceil_div(extent, depth)
+    cut = alg.min_of(depth, extent)
+    if side == "a":
+        return KLoop(steps, extent, depth, extent, cut, l1)
+    return KLoop(steps, depth, extent, cut, extent, l1)
+
+
+def source_steps(alg: Algebra, ctx: Context, v: Values, streamed: str, l1_buffers: tuple[int, ...] = (2, 2)) -> None:
+    """What the shipped code fixes: ping-pong everywhere, equal steps of at most four. ``streamed`` = operands."""
+    if ctx.profile != "source":
+        return
+    alg.rule("policy.source_l0_buffers", v["l0_buffers"], "==", 2)
+    alg.rule("policy.source_l1_buffers", v["l1_buffers"], ">=", l1_buffers[0])
+    alg.rule("policy.source_l1_buffers", v["l1_buffers"], "<=", l1_buffers[-1])
+    limit = ctx.spec.source_max_step_k
+    for side in streamed:
+        alg.rule("policy.source_step_k", v[f"step_k{side}"], "<=", limit)
+    if streamed == "ab":
+        alg.rule("policy.source_step_equal", v["step_ka"], "==", v["step_kb"])
+
+
+def tile_decisions(ctx: Context, k: int, l0_buffers: int) -> tuple[Decision, Decision, Decision]:
+    """base_m, base_n and base_k in atoms: up to the padded extents of the matrix (of a K slice of ``k`` elements).
+
+    Larger tiles than L0A and L0B hold at the least depth are left out; cap.l0a and cap.l0b forbid them anyway.
+    """
+    unit = ATOM * ctx.atom_k * ctx.s * l0_buffers
+    most_m, most_n = ctx.spec.l0a_bytes // unit, ctx.spec.l0b_bytes // unit
+    return (
+        Decision("um", 1, max(1, min(ctx.am // ATOM, most_m))),
+        Decision("un", 1, max(1, min(ctx.an // ATOM, most_n))),
+        Decision("uk", 1, max(1, min(-(-k // ctx.atom_k), most_m, most_n))),
+    )
+
+
+def tile_values(ctx: Context, plan: Plan) -> dict[str, Any]:
+    """Tile and buffers of a plan as the formulas want them; extents are rounded up to whole atoms."""
+    return {
+        "um": -(-(plan.base_m or 0) // ATOM),
+        "un": -(-(plan.base_n or 0) // ATOM),
+        "uk": -(-(plan.base_k or 0) // ctx.atom_k),
+        "l0_buffers": plan.l0_buffers,
+        "l0c_buffers": plan.l0c_buffers,
+        "l1_buffers": plan.l1_buffers,
+        "fixpipe_unitflag": plan.fixpipe_unitflag or 0,
+    }
+
+
+def buffer_fields(v: Mapping[str, Any]) -> dict[str, Any]:
+    """Plan fields of the buffer counts."""
+    return {name: v[name] for name in ("l0_buffers", "l0c_buffers", "l1_buffers", "fixpipe_unitflag")}
+
+
+def l2_policy(ctx: Context, reads_a: int, reads_b: int) -> dict[str, str]:
+    """L2 policies that follow from the traffic: an input read once streams through, a larger output is written through."""
+    keep_a, keep_b = reads_a > 1, reads_b > 1
+    names = {(True, True): "keep", (False, True): "stream_a", (True, False): "stream_b", (False, False): "stream"}
+    out = "keep" if ctx.output_total <= ctx.spec.l2_bytes else "write_through"
+    return {"l2_policy_in": names[keep_a, keep_b], "l2_policy_out": out}

@@ -1,0 +1,215 @@
+"""MergeBatch: ``merge_b0`` batches form one block-diagonal product; only the diagonal blocks are written.
+
+Design section 6.4. Structures: the buffers; the number of merged batches is an outer decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ..algebra import Algebra, Value
+from ..context import ACC_BYTES, ATOM, Context, ceil_to
+from ..latency import (
+    Outcome,
+    Pipes,
+    Reads,
+    Values,
+    drain_cost,
+    first_fill,
+    first_load,
+    hbm_cost,
+    mmad_cost,
+    mte1_cost,
+    occupied,
+    overlap,
+    port_cost,
+    rows_a,
+    rows_b,
+)
+from ..plan import BranchName, Plan
+from .base import (
+    L1_BUFFERS,
+    Branch,
+    Decision,
+    Structure,
+    best_l0c,
+    buffer_fields,
+    l0_rules,
+    l2_policy,
+    most_uk,
+    source_steps,
+    tile_values,
+)
+
+_WIDE = 2**31
+
+
+class MergeBatch(Branch):
+    """The branch that trades wasted products for larger tiles."""
+
+    name: ClassVar[BranchName] = "merge_batch"
+
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        spec = ctx.spec
+        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
+        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
+        alg.rule("entry.equal_batch", int(ctx.equal_batch), "==", 1)
+        alg.rule("entry.no_bias", int(ctx.case.bias is not None), "<=", 0)
+        alg.rule("entry.merge_dtype", int(ctx.case.dtype != "fp32"), ">=", 1)
+        if ctx.profile == "v0.4":
+            moved = _b_core(ctx) * (ctx.m + ctx.n) * ctx.k * ctx.s
+            alg.rule("policy.merge_batches", ctx.batch, ">=", spec.policy_merge_batches_per_core * ctx.cores)
+            alg.rule("policy.merge_core_bytes", moved, ">=", spec.policy_bytes_per_core)
+        if ctx.profile == "source":
+            least = max(ctx.c0, ATOM) if ctx.trans_a or not ctx.trans_b else ctx.c0
+            rows = 4 * ctx.am if ctx.trans_a and ctx.m > 1 else ceil_to(4 * ctx.m, ATOM)
+            alg.rule("policy.source_merge_batches", ctx.batch, ">=", spec.policy_merge_batches_per_core * ctx.cores)
+            alg.rule("policy.source_merge_k", ceil_to(ctx.k, ctx.c0), ">=", spec.source_merge_min_k)
+            alg.rule("policy.source_merge_m", ctx.m, "<=", ctx.n)
+            alg.rule("policy.source_merge_l0a", 2 * rows * least * ctx.s, "<=", spec.l0a_bytes)
+            alg.rule("policy.source_merge_l0b", 2 * 4 * ctx.an * least * ctx.s, "<=", spec.l0b_bytes)
+            alg.rule("policy.source_merge_l0c", 2 * rows * 4 * ctx.an * ACC_BYTES, "<=", spec.l0c_bytes)
+
+    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+        spec = ctx.spec
+        column = ctx.an * ctx.atom_k * ctx.s
+        most = max(2, min(_b_core(ctx), spec.l0b_bytes // column))
+        most_l1 = max(2, min(_b_core(ctx), spec.l1_bytes // column))
+        uk = Decision("uk", 1, ctx.ak // ctx.atom_k)
+        free = (
+            Decision("merge_b0", 2, most),
+            uk,
+            Decision("b_l1", 2, most_l1),
+            Decision("step_k", 1, min(spec.max_step_k, uk.hi)),
+            Decision("l1_buffers", 1, 4, L1_BUFFERS),
+        )
+        return [
+            Structure({"l0_buffers": l0_buffers, **l0c}, free, ("uk", "b_l1"), ("merge_b0",))
+            for l0_buffers in (2, 1)
+            for l0c in best_l0c(complete, double_only=ctx.profile == "source")
+        ]
+
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        spec, merged, b_l1, step = ctx.spec, v["merge_b0"], v["b_l1"], v["step_k"]
+        b_core = _b_core(ctx)
+        used = -(-ctx.batch // b_core)
+        rows, columns = _rows(alg, ctx, merged), merged * (ctx.an // ATOM)
+        groups = alg.ceil_div(b_core, merged)
+        alg.rule("cover.merge_b0_least", merged, ">=", 2)
+        alg.rule("cover.merge_b0", merged, "<=", b_core)
+        alg.rule("cover.b_l1", b_l1, ">=", merged)
+        alg.rule("cover.b_l1_most", b_l1, "<=", b_core)
+
+        uk = most_uk(alg, ctx, v, rows, columns, v["uk"])
+        l0_rules(alg, ctx, v, rows, columns, uk)
+        extent = ctx.ak // ctx.atom_k
+        steps = alg.ceil_div(extent, uk)
+        alg.rule("step.ka_max", step, "<=", spec.max_step_k)
+        alg.rule("cover.step_ka", step, "<=", steps)
+        unit = ATOM * ctx.atom_k * ctx.s
+        held_rows = _rows(alg, ctx, b_l1) + b_l1 * (ctx.an // ATOM)
+        depth = alg.capped(alg.mul(step, uk), spec.l1_bytes // unit, held_rows)
+        cut = alg.min_of(depth, extent)
+        l1 = alg.ceil_div(extent, depth)
+        alg.rule("cap.l1", alg.mul(v["l1_buffers"], alg.mul(held_rows, depth)) * unit, "<=", spec.l1_bytes)
+        k_l1 = alg.min_of(cut * ctx.atom_k, ctx.k)
+        self._policy(alg, ctx, v, merged, b_l1, k_l1)
+
+        reads = Reads(rows_a(ctx, depth, _WIDE), ctx.unique_a, ctx.unique_a, 1)
+        reads_b = Reads(rows_b(ctx, depth, _WIDE), ctx.unique_b, ctx.unique_b, 1)
+        sides = alg.mul(groups, rows + columns)
+        heads = alg.mul(groups, steps)
+        area = alg.mul(groups, alg.mul(rows, columns))
+        written = merged * ((ctx.am // ATOM) * (ctx.an // ATOM))
+        pipes = Pipes(
+            mmad=mmad_cost(alg, ctx, area, heads, v["l0_buffers"], ctx.fractals_k),
+            mte1=mte1_cost(alg, ctx, sides * ctx.k, heads),
+            fixpipe=alg.worst([drain_cost(alg, ctx, groups, alg.mul(groups, written)), ctx.unaligned_ticks]),
+            drain=drain_cost(alg, ctx, 1, written),
+            fill1=first_fill(alg, ctx, [(unit, alg.mul(held_rows, cut))], used),
+            fill0=first_load(alg, ctx, rows + columns, ctx.k),
+            loads=[
+                occupied(alg, ctx, reads.cost(alg, ctx) + reads_b.cost(alg, ctx), used),
+                port_cost(alg, ctx, [(ATOM * ctx.k * ctx.s, sides)]),
+                hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b),
+            ],
+            steps=alg.mul(alg.ceil_div(b_core, b_l1), l1),
+        )
+        counts = {
+            "used_core_num": lambda: used,
+            "hbm_units": lambda: (ctx.batch_a * ctx.m + ctx.batch_b * ctx.n) * ctx.cores,
+            "um": lambda: rows,
+            "un": lambda: merged,
+            "k_l1": lambda: k_l1,
+        }
+        return Outcome(overlap(alg, ctx, pipes, v), counts)
+
+    @staticmethod
+    def _policy(alg: Algebra, ctx: Context, v: Values, merged: Value, b_l1: Value, k_l1: Value) -> None:
+        spec = ctx.spec
+        if ctx.profile == "v0.4":
+            balance = spec.balance_flop_per_element(ctx.case.dtype, ctx.s) * (ctx.m + ctx.n)
+            # merge_b0 * 2MN < balance, over integers.
+            below = -(-balance.numerator // balance.denominator) - 1
+            alg.rule("policy.merge_memory_bound", merged * (2 * ctx.m * ctx.n), "<=", below)
+            alg.rule("policy.merge_k_bytes", k_l1 * ctx.s, ">=", spec.policy_k_bytes)
+            more = alg.mul(merged + 1, k_l1) * ((ctx.m + ctx.n) * ctx.s)
+            alg.rule("policy.merge_l1_batches", more, "<=", spec.l1_bytes)
+            widest = alg.max_of(b_l1 * ctx.m, ctx.n)
+            alg.rule("policy.merge_tile_bytes", alg.mul(widest, k_l1) * ctx.s, ">=", spec.policy_tile_bytes)
+        if ctx.profile == "source":
+            source_steps(alg, ctx, {**v, "step_ka": v["step_k"]}, "a")
+            alg.rule("policy.source_merge_l1", b_l1, "==", merged)
+            alg.rule("policy.source_l0c_buffers", v["l0c_buffers"], "==", 2)
+
+    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+        depth = v["step_k"] * v["l1_buffers"]
+        return {
+            "used_core_num": counts["used_core_num"],
+            "split_b": counts["used_core_num"],
+            "m_cnt": 1,
+            "n_cnt": 1,
+            "grid_k": 1,
+            "core_map": "batch",
+            "b_core": _b_core(ctx),
+            "merge_b0": v["merge_b0"],
+            "single_core_m": ctx.m,
+            "single_core_n": ctx.n,
+            "single_core_k": ctx.k,
+            "k_l1": counts["k_l1"],
+            "b_l1": v["b_l1"],
+            "full_load": "none",
+            "base_m": counts["um"] * ATOM,
+            "base_n": v["merge_b0"] * ctx.an,
+            "base_k": v["uk"] * ctx.atom_k,
+            "step_m": 1,
+            "step_n": 1,
+            "step_ka": v["step_k"],
+            "step_kb": v["step_k"],
+            "depth_a1": depth,
+            "depth_b1": depth,
+            **buffer_fields(v),
+            "iterate_order": 0,
+            **l2_policy(ctx, 1, 1),
+            "workspace_bytes": 0,
+        }
+
+    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        return {
+            **tile_values(ctx, plan),
+            "merge_b0": plan.merge_b0,
+            "b_l1": plan.b_l1,
+            "step_k": plan.step_ka,
+        }
+
+
+def _b_core(ctx: Context) -> int:
+    return -(-ctx.batch // ctx.cores)
+
+
+def _rows(alg: Algebra, ctx: Context, batches: Value) -> Value:
+    """Atoms of rows that ``batches`` matrices of A take: packed, unless transposed."""
+    if ctx.trans_a:
+        return batches * (ctx.am // ATOM)
+    return alg.ceil_div(batches * ctx.m, ATOM)

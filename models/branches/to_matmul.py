@@ -1,0 +1,73 @@
+"""ToMatmul: a batch that only one side has is folded into M (or N), and one matmul remains.
+
+Design section 6.2. The folded matmul is solved by ASW_Basic or StreamK; folding B costs a reorder unless it is stored
+transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from ..algebra import Algebra
+from ..context import Context
+from ..latency import Outcome, Values
+from ..plan import BranchName, Plan
+from .asw_basic import AswBasic
+from .base import Branch, Structure
+from .stream_k import StreamK
+
+_INNER: dict[str, Branch] = {branch.name: branch for branch in (AswBasic(), StreamK())}
+
+
+class ToMatmul(Branch):
+    """The branch that reduces the problem to one matmul."""
+
+    name: ClassVar[BranchName] = "to_matmul"
+
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
+        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
+        alg.rule("entry.batch_to_fold", ctx.batch, ">=", 2)
+        if ctx.batch >= 2:
+            alg.rule("entry.fold_one_side", min(ctx.batch_a, ctx.batch_b), "<=", 1)
+        if ctx.batch_b == 1 < ctx.batch:
+            alg.rule("entry.fold_layout", int(ctx.trans_a), "<=", 0)
+        if min(ctx.batch_a, ctx.batch_b) == 1 < ctx.batch:
+            alg.rule("entry.fold_bias", int(ctx.bias_batch), "<=", 0)
+
+    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+        if min(ctx.batch_a, ctx.batch_b) != 1 or ctx.batch < 2:
+            return []
+        side, folded = _fold(ctx)
+        return [
+            Structure({**s.constants, "inner_branch": name, "fold": side}, s.decisions, s.axes, s.outer, s.listed)
+            for name, inner in _INNER.items()
+            for s in inner.structures(folded, complete=complete)
+        ]
+
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        side, folded = _fold(ctx)
+        inner = _INNER[v["inner_branch"]]
+        inner.entry(alg, folded)
+        outcome = inner.formula(alg, folded, v)
+        if side == "b" and not ctx.trans_b:
+            copy = 2 * ctx.unique_b * ctx.per_hbm_byte / ctx.spec.copy_efficiency
+            outcome.stages.reorder = alg.ticks(ctx.rates(("reorder",), lambda: (copy,)), (1,))
+            outcome.stages.total = outcome.stages.total + outcome.stages.reorder
+        return outcome
+
+    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+        side, folded = _fold(ctx)
+        name = v["inner_branch"]
+        return {**_INNER[name].fields(folded, v, counts), "inner_branch": name, "fold": side}
+
+    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        _, folded = _fold(ctx)
+        name = plan.inner_branch or "asw_basic"
+        return {**_INNER[name].values(folded, plan), "inner_branch": name}
+
+
+def _fold(ctx: Context) -> tuple[Literal["a", "b"], Context]:
+    side: Literal["a", "b"] = "a" if ctx.batch_b == 1 else "b"
+    return side, ctx.folded(side)

@@ -1,0 +1,1 @@
+"""How a tiling is decided."""

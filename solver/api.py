@@ -1,0 +1,184 @@
+"""The two questions the package answers in Python: ``solve`` and ``evaluate``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..hardware import NpuSpec, get_spec
+from ..hardware.errors import InputError
+from ..models.case import BmmCase
+from ..models.context import ENVIRONMENTS, MODEL_VERSION, Context, Environment
+from ..models.evaluation import Evaluation, evaluate_plan
+from ..models.plan import BRANCHES, BranchName, Plan
+from ..models.rules import PROFILES, Profile, rule_info
+from .result import BranchResult, BufferUse, CaseResult, Status
+
+if TYPE_CHECKING:
+    from .branch import SolveOptions, Solved
+
+#: A later branch must be this much faster than an earlier one to win: 1000 * T <= 1001 * T_min (design section 8).
+_TOLERANCE = (1000, 1001)
+
+
+@dataclass(frozen=True)
+class PlanEvaluation:
+    """A plan judged: latency in microseconds, stages, rule checks."""
+
+    plan: Plan
+    latency_us: float
+    latency_ticks: int
+    bottleneck: str
+    stages_us: dict[str, float]
+    feasible: bool
+    violations: list[str]
+    evaluation: Evaluation
+
+
+def make_context(
+    case: BmmCase,
+    hardware: str | os.PathLike[str] | NpuSpec = "ascend950pr",
+    rules: Profile = "v0.4",
+    environment: Environment = "profiler",
+) -> Context:
+    """Context of a case.
+
+    Raises:
+        InputError: the hardware, the rules profile or the environment is not known.
+    """
+    if rules not in PROFILES:
+        raise InputError(f"rules: {rules!r} is not known; allowed: {', '.join(PROFILES)}")
+    if environment not in ENVIRONMENTS:
+        raise InputError(f"environment: {environment!r} is not known; allowed: {', '.join(ENVIRONMENTS)}")
+    spec = hardware if isinstance(hardware, NpuSpec) else get_spec(hardware)
+    return Context.of(case, spec, rules, environment)
+
+
+def solve(
+    case: BmmCase,
+    *,
+    hardware: str | os.PathLike[str] | NpuSpec = "ascend950pr",
+    rules: Profile = "v0.4",
+    environment: Environment = "profiler",
+    branches: Sequence[BranchName] = BRANCHES,
+    options: SolveOptions | None = None,
+    all_branches: bool = True,
+    on_branch: Callable[[BranchName, BranchResult], None] | None = None,
+) -> CaseResult:
+    """Best tiling of every asked branch, and the winner.
+
+    Args:
+        case: the problem.
+        hardware: name of a chip, a file (``.toml`` or the vendor's ``.ini``), or a spec.
+        rules: profile of policy rules: ``v0.4``, ``source`` or ``none``.
+        environment: what the launch head and the state of L2 are: ``profiler``, ``cold``, ``warm`` or ``resident``.
+        branches: branches to consider.
+        options: time limit, tie-break, model dump.
+        all_branches: solve every branch out; otherwise stop one as ``dominated`` once it cannot win.
+        on_branch: called after each branch (progress).
+
+    Raises:
+        InputError: an argument is not known.
+    """
+    from .branch import SolveOptions, solve_branch
+
+    for name in branches:
+        if name not in BRANCHES:
+            raise InputError(f"branch: {name!r} is not known; allowed: {', '.join(BRANCHES)}")
+    ctx = make_context(case, hardware, rules, environment)
+    options = options or SolveOptions()
+    solved: dict[BranchName, Solved] = {}
+    for name in _order(ctx, branches, all_branches):
+        known = [s.evaluation.ticks for s in solved.values() if s.evaluation is not None]
+        stop_above = None
+        if not all_branches and known:
+            stop_above = min(known) * _TOLERANCE[1] // _TOLERANCE[0]
+        solved[name] = solve_branch(ctx, name, options, stop_above)
+        if options.dump_models is not None:
+            _dump(ctx, name, solved[name], options)
+        if on_branch is not None:
+            on_branch(name, solved[name].result)
+    return assemble(ctx, {name: solved[name] for name in BRANCHES if name in solved})
+
+
+def _order(ctx: Context, branches: Sequence[BranchName], all_branches: bool) -> list[BranchName]:
+    """Order of solving: as listed, or the likely winner first when branches may be stopped early."""
+    chosen = [name for name in BRANCHES if name in branches]
+    if all_branches:
+        return chosen
+    likely: tuple[BranchName, ...] = ("special", "asw_basic", "to_matmul", "iter_batch", "merge_batch", "stream_k")
+    return [name for name in likely if name in chosen]
+
+
+def assemble(ctx: Context, solved: dict[BranchName, Solved]) -> CaseResult:
+    """Arbitrate: the first branch, in order, within a thousandth of the least latency."""
+    known = {name: s.evaluation.ticks for name, s in solved.items() if s.evaluation is not None}
+    winner: BranchName | None = None
+    if known:
+        limit = min(known.values()) * _TOLERANCE[1]
+        winner = next(name for name, ticks in known.items() if _TOLERANCE[0] * ticks <= limit)
+    statuses = {s.result.status for s in solved.values()}
+    if winner is None:
+        verdict = "infeasible" if statuses <= {Status.INFEASIBLE} else "open"
+    else:
+        verdict = "open" if statuses & {Status.FEASIBLE, Status.UNKNOWN} else "proven"
+    best = solved[winner].evaluation if winner is not None else None
+    return CaseResult(
+        case=ctx.case,
+        hardware=ctx.spec.name,
+        rules=ctx.profile,
+        environment=ctx.environment,
+        tick=f"{ctx.cycles_per_tick} cycle",
+        model_version=MODEL_VERSION,
+        winner=winner,
+        verdict=verdict,
+        branches={name: s.result for name, s in solved.items()},
+        buffers=buffer_use(best) if best is not None else [],
+    )
+
+
+def buffer_use(evaluation: Evaluation) -> list[BufferUse]:
+    """Both sides of every capacity rule of a plan."""
+    return [
+        BufferUse(rule=c.rule, used=c.left, available=c.right, unit=rule_info(c.rule).unit)
+        for c in evaluation.checks
+        if c.rule.startswith("cap.") and c.operator == "<="
+    ]
+
+
+def evaluate(
+    case: BmmCase,
+    plan: Plan,
+    *,
+    hardware: str | os.PathLike[str] | NpuSpec = "ascend950pr",
+    rules: Profile = "none",
+    environment: Environment = "profiler",
+) -> PlanEvaluation:
+    """Latency and legality of a plan as it stands.
+
+    Raises:
+        InputError: an argument is not known, or the plan lacks a field that its branch needs.
+    """
+    ctx = make_context(case, hardware, rules, environment)
+    evaluation = evaluate_plan(ctx, plan)
+    return PlanEvaluation(
+        plan=evaluation.plan,
+        latency_us=ctx.us(evaluation.ticks),
+        latency_ticks=evaluation.ticks,
+        bottleneck=evaluation.bottleneck,
+        stages_us={name: ctx.us(ticks) for name, ticks in evaluation.stages.items() if name != "total"},
+        feasible=evaluation.feasible,
+        violations=[check.rule for check in evaluation.violations],
+        evaluation=evaluation,
+    )
+
+
+def _dump(ctx: Context, name: BranchName, solved: Solved, options: SolveOptions) -> None:
+    assert options.dump_models is not None
+    folder = options.dump_models
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{ctx.case.case_id or 'case'}_{name}"
+    for index, model in enumerate(solved.models):
+        model.export_to_file(str(folder / f"{stem}_{index}.pbtxt"))  # type: ignore[attr-defined]

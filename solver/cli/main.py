@@ -1,0 +1,59 @@
+"""The command ``tileproof``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from .hardware_command import hardware_app
+from .recommend_command import recommend
+from .shell import Shell, watch_interrupts
+from .solve_command import solve
+
+app = typer.Typer(
+    name="tileproof",
+    cls=Shell,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    help="Proven tilings for Batch MatMul on the Ascend 950 NPU: feasible, optimal or impossible, with the reason.",
+    epilog="Exit codes: 0 solved; 2 bad input; 3 proven infeasible; 4 no verdict in the time limit; 70 internal error.",
+)
+app.command("solve")(solve)
+app.command("recommend")(recommend)
+app.add_typer(hardware_app, name="hardware")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from ... import __version__
+
+        typer.echo(f"tileproof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(ValueError):
+                stream.reconfigure(errors="backslashreplace")
+    watch_interrupts()
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The enumerator: the same question answered without CP-SAT, by listing plans.
+
+``exhaustive`` lists every plan of the complete search space (all fields, nothing left out as dominated); parts are only
+skipped when a capacity is exceeded with everything still undecided at its smallest. Otherwise interval bounds skip parts
+that cannot hold a plan as good as the best one seen. Memory stays below a few hundred MB: points are worked in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..models.algebra import ArrayAlgebra
+from ..models.branches import Branch, Structure
+from ..models.context import Context
+from ..models.evaluation import PREFERENCE, Evaluation, evaluate_values
+from ..models.points import Array, Points, evaluate_points, lower_bounds, point_values
+
+_CHUNK = 200_000
+
+
+@dataclass
+class Enumeration:
+    """What the enumerator found: the best plan, how many plans were evaluated, and whether all were covered."""
+
+    best: Evaluation | None
+    plans: int
+    complete: bool
+
+
+class Enumerator:
+    """Lists the plans of one branch of one case.
+
+    ``ceiling`` (ticks) skips plans slower than it; ``budget`` is a number of plans after which the listing ends.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        branch: Branch,
+        *,
+        exhaustive: bool = False,
+        ceiling: int | None = None,
+        budget: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.ctx = ctx
+        self.branch = branch
+        self.exhaustive = exhaustive
+        self.ceiling = ceiling
+        self.budget = budget
+        self.progress = progress
+        self.best: Evaluation | None = None
+        self.plans = 0
+
+    def run(self) -> Enumeration:
+        """List the plans."""
+        for structure in self.branch.structures(self.ctx, complete=True):
+            for points in self._leaves(structure):
+                if self.budget is not None and self.plans >= self.budget:
+                    return Enumeration(self.best, self.plans, False)
+                self._judge(structure, points)
+                if self.progress is not None:
+                    self.progress(self.plans)
+        return Enumeration(self.best, self.plans, True)
+
+    def _leaves(self, structure: Structure) -> Iterator[Points]:
+        """Chunks of complete points, depth first."""
+        stack = [(Points({}, 1), 0)]
+        while stack:
+            points, depth = stack.pop()
+            if depth == len(structure.decisions):
+                yield points
+                continue
+            decision = structure.decisions[depth]
+            values = np.asarray(decision.domain(), dtype=np.int64)[:, None]
+            step = max(1, _CHUNK // len(values))
+            parts = [np.arange(start, min(start + step, points.size)) for start in range(0, points.size, step)]
+            for part in reversed(parts):
+                more = self._pruned(structure, points.take(part).expand([decision.name], values))
+                if more.size:
+                    stack.append((more, depth + 1))
+
+    def _pruned(self, structure: Structure, points: Points) -> Points:
+        if self.exhaustive:
+            alg = ArrayAlgebra(points.size, only=("cap.",))
+            least = {d.name: d.domain()[0] for d in structure.decisions if d.name not in points.columns}
+            self.branch.formula(alg, self.ctx, {**point_values(structure, points), **least})
+            return points.take(alg.mask)
+        bounds, alive = lower_bounds(self.ctx, self.branch, structure, points)
+        limit = self.best.ticks if self.best is not None else self.ceiling
+        return points.take(alive & (bounds <= limit) if limit is not None else alive)
+
+    def _judge(self, structure: Structure, points: Points) -> None:
+        self.plans += points.size
+        total, mask = evaluate_points(self.ctx, self.branch, structure, points)
+        good = np.flatnonzero(mask)
+        if not len(good):
+            return
+        least = int(total[good].min())
+        if self.best is not None and least > self.best.ticks:
+            return
+        ties = points.take(good[total[good] == least])
+        chosen = ties.row(self._preferred(structure, ties))
+        found = evaluate_values(self.ctx, self.branch, {**structure.constants, **chosen})
+        if self.best is None or (found.ticks, found.preference) < (self.best.ticks, self.best.preference):
+            self.best = found
+
+    def _preferred(self, structure: Structure, points: Points) -> int:
+        """Index of the point that the tie-break prefers among equally fast ones of one structure."""
+        alg = ArrayAlgebra(points.size)
+        values = point_values(structure, points)
+        outcome = self.branch.formula(alg, self.ctx, values)
+        keys: list[Array] = []
+        for name, sign in PREFERENCE:
+            level = outcome.count(name) if name in outcome.counts else values.get(name)
+            if level is not None:
+                keys.append(np.broadcast_to(np.asarray(level) * -sign, alg.mask.shape))
+        return int(np.lexsort(keys[::-1])[0])

@@ -1,0 +1,7 @@
+"""Errors of the solving side."""
+
+from ..hardware.errors import TileproofError
+
+
+class RowOverflow(TileproofError):
+    """A model would leave the number range in which OR-Tools is sound; the branch stays unproven."""

@@ -1,0 +1,261 @@
+"""Tables on disk: cases in, results and plans out.
+
+Files are read record by record, so that a message can name the line; a table is a pandas frame of text, so that what is
+written is what was meant (no integer becomes a float, no empty cell a ``nan``).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+from pydantic import ValidationError
+
+from ..hardware.errors import InputError
+from ..models.case import BmmCase, explain_validation
+from ..models.plan import BRANCHES, PLAN_FIELDS, Plan
+from .cells import case_fields, did_you_mean
+from .describe import advice
+
+if TYPE_CHECKING:
+    from .batch import RowOutcome, Settings
+
+__all__ = [
+    "CASE_COLUMNS",
+    "PLAN_COLUMNS",
+    "RESULT_COLUMNS",
+    "CaseRow",
+    "check_targets",
+    "plan_of_cells",
+    "plan_table",
+    "read_cases",
+    "result_table",
+    "write_tables",
+]
+
+CASE_COLUMNS: Final[tuple[str, ...]] = tuple(BmmCase.model_fields)
+_REQUIRED: Final = ("m", "n", "k")
+#: One column for the batch of both operands.
+_BOTH: Final = "b"
+_TIMES: Final = ("latency_us", "latency_ticks")
+PLAN_COLUMNS: Final[tuple[str, ...]] = ("case_id", "row", *PLAN_FIELDS, *_TIMES)
+RESULT_COLUMNS: Final[tuple[str, ...]] = (
+    CASE_COLUMNS[0], "row", *CASE_COLUMNS[1:], "hardware", "rules", "environment", "winner", "verdict", *_TIMES,
+    "bound_us", "bottleneck", *(f"plan_{name}" for name in PLAN_FIELDS), *(f"status_{name}" for name in BRANCHES),
+    "advice", "error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """One row of a case table. ``number`` is its line in the file, the header being line 1."""
+
+    file: str
+    number: int
+    cells: Mapping[str, str]
+    case: BmmCase | None
+    error: InputError | None
+
+
+# -- reading
+def read_cases(path: Path) -> list[CaseRow]:
+    """Rows of a case table; a bad row carries its error.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or its header is wrong.
+    """
+    file = str(path)
+    records = _records(path)
+    if not records:
+        raise InputError("the file is empty; the first line must name the columns", file=file)
+    (_, first), *rest = records
+    header = [name.strip() for name in first]
+    _check_header(header, file)
+    if not rest:
+        raise InputError("there is no case below the header", file=file)
+    return [_case_row(file, number, header, cells) for number, cells in rest]
+
+
+def _records(path: Path) -> list[tuple[int, list[str]]]:
+    """Records that are not blank, each with its first line."""
+    file = str(path)
+    records = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            line = 1
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    records.append((line, cells))
+                line = reader.line_num + 1
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=file) from None
+    except csv.Error as error:
+        raise InputError(f"is no CSV ({error})", file=file, row=line) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot be read: {reason}", file=file) from None
+    return records
+
+
+def _check_header(header: Sequence[str], file: str) -> None:
+    known = (*CASE_COLUMNS, _BOTH)
+    for name in header:
+        if name not in known:
+            if len(header) == 1 and any(separator in name for separator in ";\t|"):
+                raise InputError("the columns are not separated by commas", file=file, row=1)
+            allowed = f"allowed: {', '.join(known)}"
+            raise InputError(f"is not known{did_you_mean(name, known)}; {allowed}", file=file, row=1, column=repr(name))
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise InputError("is there more than once", file=file, row=1, column=twice[0])
+    missing = [name for name in _REQUIRED if name not in header]
+    if missing:
+        columns = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"{columns} {', '.join(missing)} missing; needed are m, n and k", file=file, row=1)
+    if _BOTH in header and {"batch_a", "batch_b"} & set(header):
+        raise InputError("b stands for the batch of A and B; give b, or batch_a and batch_b", file=file, row=1)
+
+
+def _case_row(file: str, number: int, header: Sequence[str], cells: Sequence[str]) -> CaseRow:
+    texts = dict(zip(header, (cell.strip() for cell in cells), strict=False))
+    name = texts.get("case_id") or f"row{number}"
+    batch_column = {"batch_a": _BOTH, "batch_b": _BOTH} if _BOTH in header else {}
+    if _BOTH in texts:
+        texts["batch_a"] = texts["batch_b"] = texts.pop(_BOTH)
+    texts["case_id"] = name
+    try:
+        if len(cells) != len(header):
+            raise InputError(f"{len(cells)} cells, but the header has {len(header)}")
+        case = BmmCase(**case_fields({key: text or None for key, text in texts.items()}))
+    except ValidationError as error:
+        field, message = explain_validation(error)
+        column: str | None = None if field == "case" else field
+    except InputError as error:
+        column, message = error.column, error.message
+    else:
+        return CaseRow(file, number, texts, case, None)
+    column = batch_column.get(column, column) if column else None
+    return CaseRow(file, number, texts, None, InputError(message, file=file, row=number, column=column))
+
+
+def plan_of_cells(cells: Mapping[str, str]) -> Plan:
+    """The plan of a row of a plan table; empty cells are absent parameters.
+
+    Raises:
+        InputError: a cell is not possible; ``column`` names it.
+    """
+    try:
+        return Plan.model_validate({name: cells[name] for name in PLAN_FIELDS if cells.get(name, "") != ""})
+    except ValidationError as error:
+        field, message = explain_validation(error)
+        raise InputError(message, column=field) from None
+
+
+# -- writing
+def result_table(outcomes: Iterable[RowOutcome], settings: Settings) -> pd.DataFrame:
+    """One row for each case, in the order of the input."""
+    shared = {"hardware": settings.spec.name, "rules": settings.rules, "environment": settings.environment}
+    return _frame(({**_case_cells(o.row), **shared, **_result_cells(o)} for o in outcomes), RESULT_COLUMNS)
+
+
+def plan_table(outcomes: Iterable[RowOutcome]) -> pd.DataFrame:
+    """The winner's plan of each case that has one."""
+    return _frame(_plan_rows(outcomes), PLAN_COLUMNS)
+
+
+def _plan_rows(outcomes: Iterable[RowOutcome]) -> Iterator[dict[str, Any]]:
+    for outcome in outcomes:
+        best = outcome.result.best if outcome.result is not None else None
+        if best is not None and best.plan is not None:
+            times = {name: getattr(best, name) for name in _TIMES}
+            yield {**_identity(outcome.row), **best.plan.model_dump(), **times}
+
+
+def _identity(row: CaseRow) -> dict[str, Any]:
+    return {"case_id": row.cells["case_id"], "row": row.number}
+
+
+def _case_cells(row: CaseRow) -> dict[str, Any]:
+    """The case as it was understood; as it was written when it was not."""
+    if row.case is None:
+        return {**row.cells, **_identity(row)}
+    cells = row.case.model_dump()
+    for side in ("batch_a", "batch_b"):
+        cells[side] = "x".join(map(str, cells[side]))
+    return {**cells, **_identity(row), "out_dtype": row.case.output_dtype}
+
+
+def _result_cells(outcome: RowOutcome) -> dict[str, Any]:
+    result = outcome.result
+    if result is None:
+        error = outcome.error
+        column = f"column {error.column}: " if error is not None and error.column else ""
+        return {"error": f"{column}{error.message}" if error is not None else ""}
+    cells: dict[str, Any] = {"winner": result.winner, "verdict": result.verdict, "advice": advice(result)}
+    cells |= {f"status_{name}": branch.status.value for name, branch in result.branches.items()}
+    if (best := result.best) is not None and best.plan is not None:
+        cells |= {name: getattr(best, name) for name in (*_TIMES, "bound_us", "bottleneck")}
+        cells |= {f"plan_{name}": value for name, value in best.plan.model_dump().items()}
+    return cells
+
+
+def _frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [[_text(row.get(name)) for name in columns] for row in rows], columns=list(columns), dtype=object
+    )
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def check_targets(source: Path, targets: Sequence[Path]) -> None:
+    """See before the work that its tables can be written.
+
+    Raises:
+        InputError: a folder does not exist or cannot be written, or a file would be written twice or over its source.
+    """
+    seen = {source.resolve(): "the cases are read from it"}
+    for path in targets:
+        place = path.resolve()
+        if place in seen:
+            raise InputError(f"cannot be written: {seen[place]}", file=path)
+        seen[place] = "another table is written to it"
+        if path.is_dir():
+            raise InputError("cannot be written: it is a folder", file=path)
+        if not place.parent.is_dir():
+            raise InputError(f"cannot be written: there is no folder {place.parent}", file=path)
+        if not os.access(place if place.exists() else place.parent, os.W_OK):
+            raise InputError("cannot be written: permission denied", file=path)
+
+
+def write_tables(tables: Mapping[Path, pd.DataFrame]) -> None:
+    """Write all tables or none: each to a file beside its place, and then all moved there."""
+    with ExitStack() as undo:
+        ready = []
+        for path, table in tables.items():
+            place = path.resolve()
+            if place.exists() and not place.is_file():  # a pipe or a device
+                _write(table, place, "w")
+                continue
+            draft = place.with_name(f".{place.name}.{os.getpid()}.part")
+            undo.callback(draft.unlink, missing_ok=True)
+            _write(table, draft, "x")
+            ready.append((draft, place))
+        for draft, place in ready:
+            os.replace(draft, place)
+
+
+def _write(table: pd.DataFrame, path: Path, mode: str) -> None:
+    with path.open(mode, encoding="utf-8", newline="") as stream:
+        table.to_csv(stream, index=False, lineterminator="\n")
