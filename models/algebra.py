@@ -53,14 +53,18 @@ class Rates(NamedTuple):
         unless the largest coefficient would then pass 2^32 (the row check of the CP interpreter) or the denominator
         2^22. It depends on the rates alone, so every interpreter works with the same integers.
         """
-        exact = [Fraction(rate) for rate in rates]
+        exact = [rate if isinstance(rate, Fraction) else Fraction(rate) for rate in rates]
         largest = max(exact)
         denominator = 1
-        while denominator < _MAX_DENOMINATOR and largest * denominator * 2 <= _MAX_COEFFICIENT:
-            scaled = [rate * denominator for rate in exact]
-            if all(value == 0 or value >= _MIN_COEFFICIENT or value.denominator == 1 for value in scaled):
-                break
-            denominator *= 2
+        for rate in exact:
+            # Each coefficient needs its own power of two; a dyadic rate needs no more than its denominator.
+            if rate:
+                own = 1
+                while own * rate < _MIN_COEFFICIENT and rate.denominator != own:
+                    own *= 2
+                denominator = max(denominator, own)
+        while denominator > 1 and (denominator > _MAX_DENOMINATOR or largest * denominator > _MAX_COEFFICIENT):
+            denominator //= 2
         return cls(denominator, tuple(round(rate * denominator) for rate in exact))
 
 

@@ -43,6 +43,12 @@ class Points:
         table = np.asarray(rows, dtype=np.int64).reshape(len(rows), len(names))
         return cls({name: table[:, i] for i, name in enumerate(names)}, len(rows))
 
+    @classmethod
+    def concat(cls, parts: Sequence[Points]) -> Points:
+        """Points of several sets with the same columns."""
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        return cls(columns, sum(part.size for part in parts))
+
     def take(self, index: Any) -> Points:
         """The points of an index array or mask."""
         columns = {name: column[index] for name, column in self.columns.items()}
@@ -76,12 +82,13 @@ def reachable(ctx: Context, branch: Branch, structure: Structure, names: Sequenc
     decisions = [d for d in structure.decisions if d.name in names]
     size = prod(len(d.domain()) for d in decisions)
     if size > _LARGE:
-        decisions = [_narrow(ctx, branch, structure, decision) for decision in decisions]
+        decisions = [narrowed(ctx, branch, structure, decision) for decision in decisions]
     points = Points.product(decisions)
     return points.take(_alive(ctx, branch, structure, points)) if points.size > _SMALL else points
 
 
-def _narrow(ctx: Context, branch: Branch, structure: Structure, decision: Decision) -> Decision:
+def narrowed(ctx: Context, branch: Branch, structure: Structure, decision: Decision) -> Decision:
+    """The decision with only those values that some plan may have."""
     alive = _alive(ctx, branch, structure, Points.product([decision]))
     domain = [value for value, keep in zip(decision.domain(), alive, strict=True) if keep]
     return Decision(decision.name, decision.lo, decision.hi, tuple(domain))
@@ -99,6 +106,13 @@ def lower_bounds(ctx: Context, branch: Branch, structure: Structure, points: Poi
     values = _mixed(structure, points)
     total = branch.formula(alg, ctx, values).stages.total
     return np.broadcast_to(np.asarray(total), alg.alive.shape), alg.alive
+
+
+def least_count(ctx: Context, branch: Branch, structure: Structure, points: Points, name: str) -> int:
+    """Least value that one of the counts may have over the points."""
+    alg = ReachAlgebra(points.size)
+    count = branch.formula(alg, ctx, _mixed(structure, points)).count(name)
+    return int(np.min(count.lo if isinstance(count, Interval) else count))
 
 
 def evaluate_points(ctx: Context, branch: Branch, structure: Structure, points: Points) -> tuple[Array, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,25 @@ from ..hardware.errors import InternalError
 from ..models.branches import Branch, Decision, Structure
 from ..models.context import Context
 from ..models.evaluation import PREFERENCE, Evaluation, evaluate_values
-from ..models.points import Array, Points, lower_bounds, reachable
+from ..models.points import Array, Points, evaluate_points, least_count, lower_bounds, narrowed, reachable
 from .cp_algebra import CpAlgebra, Lin, high, low
 from .cpsat import Budget, Verdict, run
 
 #: Points of the beam that looks for an incumbent, and points listed as an explicit table in a model.
 _BEAM = 48
 _TRIES = 16
+_FEW = 200
+_CHUNK = 100_000
+#: Points up to which a node is bounded out decision by decision instead of by CP-SAT.
+_DEEP = 8_000
+_NEVER = 2**62
 _TABLE = 4000
 _RADIX_LIMIT = 2**50
 _DENSE = 16
 #: Decisions that the beam completes together, in this order.
 _BEAM_GROUPS = (
-    ("um", "un", "uk", "l1_buffers", "ub_buffers", "iter_l1", "rows", "runs", "b_l1"),
+    ("um", "un"),
+    ("uk", "l1_buffers", "ub_buffers", "iter_l1", "rows", "runs", "b_l1"),
     ("step_ka", "step_kb", "step_k", "step_part", "iter_l0"),
     ("tail_m", "tail_n"),
 )
@@ -38,12 +45,18 @@ _BEAM_GROUPS = (
 
 @dataclass
 class Node:
-    """One structure (outer decisions fixed) with its bound, and the points over its axes once they are needed."""
+    """One structure with its bound, and the points over its outer decisions and axes once they are needed."""
 
     structure: Structure
     bound: int
     points: Points | None = None
     bounds: Array | None = None
+
+    def below(self, limit: int) -> Points:
+        """The points whose bound is at most ``limit``."""
+        assert self.points is not None
+        assert self.bounds is not None
+        return self.points.take(self.bounds <= limit)
 
 
 @dataclass
@@ -90,34 +103,54 @@ class BranchSearch:
                 nodes.append(Node(structure, int(bounds[0])))
         return sorted(nodes, key=lambda node: node.bound)
 
-    def _split(self, node: Node) -> None:
-        """Replace a node by one for each combination of its outer decisions."""
-        structure = node.structure
-        self.nodes.remove(node)
-        if structure.listed is not None:
-            points = Points.listed(structure.outer, structure.listed)
-        else:
-            points = reachable(self.ctx, self.branch, structure, structure.outer)
-        if not points.size:
-            return
-        bounds, alive = lower_bounds(self.ctx, self.branch, structure, points)
-        for index in np.flatnonzero(alive):
-            bound = max(node.bound, int(bounds[index]))
-            self.nodes.append(Node(structure.fix(points.row(int(index))), bound))
-
     def _open(self, node: Node) -> None:
-        """Bound a node point by point over its axes."""
+        """Bound a node point by point: over its outer decisions, then over its axes; look for an incumbent at both."""
         if node.points is not None:
             return
-        points = reachable(self.ctx, self.branch, node.structure, node.structure.axes)
-        if not points.size:
-            node.points, node.bounds, node.bound = points, np.zeros(0, dtype=np.int64), 2**62
-            return
-        bounds, alive = lower_bounds(self.ctx, self.branch, node.structure, points)
-        points, bounds = points.take(alive), bounds[alive]
-        order = np.argsort(bounds, kind="stable")
-        node.points, node.bounds = points.take(order), bounds[order]
-        node.bound = max(node.bound, int(node.bounds[0])) if len(order) else 2**62
+        structure = node.structure
+        points, bounds = Points({}, 1), np.full(1, node.bound, dtype=np.int64)
+        if structure.outer:
+            if structure.listed is not None:
+                points = Points.listed(structure.outer, structure.listed)
+            else:
+                points = reachable(self.ctx, self.branch, structure, structure.outer)
+            points, bounds = self._bounded(structure, points)
+            self._beam(structure, points)
+        axes = [d for d in structure.decisions if d.name in structure.axes]
+        points, bounds = self._grow(structure, points, axes)
+        node.points, node.bounds = points, bounds
+        node.bound = max(node.bound, int(bounds[0])) if points.size else _NEVER
+        # A few points are soon bounded out one decision at a time; a beam pays where many are left.
+        if self.best is None or (points.size > _FEW and node.bound < self.best.evaluation.ticks):
+            self._beam(structure, points)
+
+    def _bounded(self, structure: Structure, points: Points) -> tuple[Points, Array]:
+        """The points that may be as good as the incumbent, by ascending bound."""
+        bounds, alive = lower_bounds(self.ctx, self.branch, structure, points)
+        if self.best is not None:
+            alive = alive & (bounds <= self.best.evaluation.ticks)
+        keep = np.flatnonzero(alive)
+        keep = keep[np.argsort(bounds[keep], kind="stable")]
+        return points.take(keep), bounds[keep]
+
+    def _grow(self, structure: Structure, points: Points, decisions: list[Decision]) -> tuple[Points, Array]:
+        """Every value of some more decisions for every point, bounded; in chunks to keep memory small."""
+        size = prod(len(d.domain()) for d in decisions)
+        if points.columns:
+            decisions = [narrowed(self.ctx, self.branch, structure, d) for d in decisions] if size > _DENSE else decisions
+            rows = np.asarray(list(product(*(d.domain() for d in decisions))), dtype=np.int64)
+            if not len(rows) or not points.size:
+                return points.take(np.zeros(0, dtype=np.int64)), np.zeros(0, dtype=np.int64)
+            step = max(1, _CHUNK // len(rows))
+            names = [d.name for d in decisions]
+            parts = [
+                self._bounded(structure, points.take(np.arange(start, min(start + step, points.size))).expand(names, rows))
+                for start in range(0, points.size, step)
+            ]
+            merged, bounds = Points.concat([p for p, _ in parts]), np.concatenate([b for _, b in parts])
+            order = np.argsort(bounds, kind="stable")
+            return merged.take(order), bounds[order]
+        return self._bounded(structure, reachable(self.ctx, self.branch, structure, tuple(d.name for d in decisions)))
 
     @property
     def bound(self) -> int | None:
@@ -125,38 +158,34 @@ class BranchSearch:
         return min((node.bound for node in self.nodes), default=None)
 
     # -- incumbent
-    def _offer(self, structure: Structure, values: dict[str, Any]) -> None:
+    def _offer(self, structure: Structure, values: dict[str, Any]) -> Evaluation:
         evaluation = evaluate_values(self.ctx, self.branch, {**structure.constants, **values})
         if not evaluation.feasible:
             raise InternalError(f"{self.branch.name}: the search offers a plan that breaks {evaluation.violations[0]}")
         self._keep(Found(structure, values, evaluation))
+        return evaluation
 
     def _keep(self, found: Found) -> None:
         best = self.best
         if best is None or found.key < best.key:
             self.best = found
 
-    def _beam(self, node: Node) -> None:
-        """Complete the most promising points of a node, some decisions at a time, keeping the best by bound."""
-        assert node.points is not None
-        points = node.points.take(np.arange(min(_BEAM, node.points.size)))
-        free = [d for d in node.structure.decisions if d.name not in points.columns]
-        for together in _BEAM_GROUPS:
-            group = [d for d in free if d.name in together]
-            if not group:
-                continue
-            points = points.expand([d.name for d in group], _combinations(group))
-            bounds, alive = lower_bounds(self.ctx, self.branch, node.structure, points)
-            keep = np.flatnonzero(alive)
-            keep = keep[np.argsort(bounds[keep], kind="stable")[:_BEAM]]
-            points = points.take(keep)
+    def _beam(self, structure: Structure, points: Points) -> None:
+        """Complete the most promising points, some decisions at a time, keeping the best by bound."""
+        points = points.take(np.arange(min(_BEAM, points.size)))
+        free = [d for d in structure.decisions if d.name not in points.columns]
+        for group in _grouped(free):
             if not points.size:
                 return
+            points = points.expand([d.name for d in group], _combinations(group))
+            bounds, alive = lower_bounds(self.ctx, self.branch, structure, points)
+            keep = np.flatnonzero(alive)
+            points = points.take(keep[np.argsort(bounds[keep], kind="stable")[:_BEAM]])
         for index in range(min(points.size, _TRIES)):
             values = points.row(index)
-            evaluation = evaluate_values(self.ctx, self.branch, {**node.structure.constants, **values})
+            evaluation = evaluate_values(self.ctx, self.branch, {**structure.constants, **values})
             if evaluation.feasible:
-                self._keep(Found(node.structure, values, evaluation))
+                self._keep(Found(structure, values, evaluation))
                 return
 
     # -- proof
@@ -172,32 +201,51 @@ class BranchSearch:
                 break
             if stop_above is not None and node.bound > stop_above:
                 return Verdict.UNKNOWN
-            if node.structure.outer:
-                self._split(node)
-                continue
             if node.points is None:
                 self._open(node)
-                if node.points is not None and node.points.size:
-                    if self.best is None or node.bound < self.best.evaluation.ticks:
-                        self._beam(node)
-                else:
+                if node.bound == _NEVER:
                     self.nodes.pop(0)
                 continue
-            verdict = self._prove(node)
-            if verdict is Verdict.UNKNOWN:
-                return verdict
+            if self.budget.spent:
+                return Verdict.UNKNOWN
+            if self.best is not None and self._deepen(node):
+                node.bound = max(node.bound, self.best.evaluation.ticks)
+                continue
+            if self._prove(node) is Verdict.UNKNOWN:
+                return Verdict.UNKNOWN
         return Verdict.OPTIMAL if self.best is not None else Verdict.INFEASIBLE
+
+    def _deepen(self, node: Node) -> bool:
+        """Bound the points below the incumbent decision by decision; True when nothing better is left in the node.
+
+        Gives up (False) when that would take too many points: then CP-SAT decides.
+        """
+        assert self.best is not None
+        structure = node.structure
+        points = node.below(self.best.evaluation.ticks - 1)
+        for decision in structure.decisions:
+            if decision.name in points.columns:
+                continue
+            values = np.asarray(decision.domain(), dtype=np.int64)[:, None]
+            if points.size * len(values) > _DEEP:
+                return False
+            points, bounds = self._bounded(structure, points.expand([decision.name], values))
+            points = points.take(bounds < self.best.evaluation.ticks)
+            if not points.size:
+                return True
+        total, mask = evaluate_points(self.ctx, self.branch, structure, points)
+        good = np.flatnonzero(mask)
+        if len(good):
+            self._offer(structure, points.row(int(good[np.argmin(total[good])])))
+        return True
 
     def _prove(self, node: Node) -> Verdict:
         """Solve a node below the incumbent; afterwards its bound is its optimum or the incumbent."""
-        while True:
-            if self.budget.spent:
-                return Verdict.UNKNOWN
+        while not self.budget.spent:
             ceiling = None if self.best is None else self.best.evaluation.ticks - 1
             alg, values, total = self._model(node, ceiling)
-            if total is None:
-                verdict, solver = Verdict.INFEASIBLE, None
-            else:
+            verdict, solver = Verdict.INFEASIBLE, None
+            if total is not None:
                 if self.best is not None and isinstance(total, Lin):
                     alg.model.minimize(alg.expression(total))
                 verdict, solver = self._run(alg)
@@ -209,19 +257,19 @@ class BranchSearch:
                 else:
                     node.bound = max(node.bound, self.best.evaluation.ticks)
                 return Verdict.INFEASIBLE
+            minimised = self.best is not None
             point = {name: alg.value(solver, value) for name, value in values.items()}
-            proven = self.best is not None and verdict is Verdict.OPTIMAL
-            self._offer(node.structure, point)
-            if proven:
-                found = evaluate_values(self.ctx, self.branch, {**node.structure.constants, **point})
+            found = self._offer(node.structure, point)
+            if minimised and verdict is Verdict.OPTIMAL:
                 if found.ticks != alg.value(solver, total):
                     raise InternalError(
                         f"{self.branch.name}: CP-SAT says {alg.value(solver, total)} ticks, the evaluator {found.ticks}"
                     )
                 node.bound = max(node.bound, found.ticks)
                 return Verdict.OPTIMAL
-            if verdict is Verdict.FEASIBLE:
+            if minimised:
                 return Verdict.UNKNOWN
+        return Verdict.UNKNOWN
 
     def _run(self, alg: CpAlgebra) -> tuple[Verdict, cp_model.CpSolver | None]:
         self.log.solved += 1
@@ -235,11 +283,7 @@ class BranchSearch:
         Without a ceiling only the rules are posted (a minimisation without an incumbent could overflow).
         """
         self._open(node)
-        assert node.points is not None
-        assert node.bounds is not None
-        points = node.points
-        if ceiling is not None:
-            points = points.take(node.bounds <= ceiling)
+        points = node.below(_NEVER if ceiling is None else ceiling)
         alg = CpAlgebra(ceiling)
         values: dict[str, Lin] = {}
         if not points.size:
@@ -269,16 +313,25 @@ class BranchSearch:
         """Make the optimum unique: the smallest tie-break key among all plans of the least total."""
         assert self.best is not None
         ticks = self.best.evaluation.ticks
-        for node in [n for n in self.nodes if n.structure.outer and n.bound <= ticks]:
-            self._split(node)
         for node in sorted(self.nodes, key=lambda n: (-n.structure.constants.get("l0_buffers", 0), n.bound)):
-            if node.bound > ticks:
+            if node.bound > ticks or self._behind(node):
                 continue
             verdict = self._prefer_in(node, ticks)
             if verdict is Verdict.UNKNOWN:
                 return verdict
         self._settle_l0c()
         return Verdict.OPTIMAL
+
+    def _behind(self, node: Node) -> bool:
+        """Whether the first tie-break levels (HBM bytes, L0 buffers) already rule the node out."""
+        assert self.best is not None
+        points = node.below(self.best.evaluation.ticks) if node.points is not None else Points({}, 1)
+        if not points.size:
+            return True
+        least = least_count(self.ctx, self.branch, node.structure, points, "hbm_units")
+        buffers = node.structure.constants.get("l0_buffers", 0)
+        found = self.best.evaluation
+        return (least, -buffers) > (found.hbm_units, -(found.plan.l0_buffers or 0))
 
     def _prefer_in(self, node: Node, ticks: int) -> Verdict:
         assert self.best is not None
@@ -315,6 +368,14 @@ class BranchSearch:
         double = evaluate_values(self.ctx, self.branch, {**values, "l0c_buffers": 2, "fixpipe_unitflag": 0})
         if double.feasible and double.ticks == self.best.evaluation.ticks:
             self.best = Found(self.best.structure, self.best.values, double)
+
+
+def _grouped(decisions: Sequence[Decision]) -> Iterable[list[Decision]]:
+    """Decisions that the beam completes together."""
+    for together in _BEAM_GROUPS:
+        group = [d for d in decisions if d.name in together]
+        if group:
+            yield group
 
 
 def _samples(decision: Decision) -> list[int]:

@@ -50,14 +50,6 @@ class Structure:
         """Short name for logs and model files."""
         return ",".join(f"{key}={value}" for key, value in self.constants.items())
 
-    def fix(self, values: Mapping[str, int]) -> Structure:
-        """The same with some decisions turned into constants."""
-        return Structure(
-            constants={**self.constants, **values},
-            decisions=tuple(d for d in self.decisions if d.name not in values),
-            axes=self.axes,
-        )
-
 
 class Branch(ABC):
     """An implementation branch: its rules, variables, latency and plan."""

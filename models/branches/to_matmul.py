@@ -70,4 +70,6 @@ class ToMatmul(Branch):
 
 def _fold(ctx: Context) -> tuple[Literal["a", "b"], Context]:
     side: Literal["a", "b"] = "a" if ctx.batch_b == 1 else "b"
-    return side, ctx.folded(side)
+    if "folded" not in ctx.memo:
+        ctx.memo["folded"] = ctx.folded(side)
+    return side, ctx.memo["folded"]
