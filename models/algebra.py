@@ -139,6 +139,14 @@ class Algebra(ABC):
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
         """Largest cost of ``yes`` where the condition holds, of ``no`` elsewhere."""
 
+    def rule_cost(self, rule_id: str, cost: Value, operator: str, limit: int) -> None:
+        """Post a comparison of a cost with a constant under its rule id."""
+        self.rule(rule_id, cost, operator, limit)
+
+    def aligned(self, rule_id: str, value: Value, atom: int) -> Value:
+        """A field that is a whole number of atoms; an interpreter that explains makes it free but for the rule."""
+        return value
+
     def optional(self) -> AbstractContextManager[None]:
         """Costs built inside may be larger than the total (they do not always count)."""
         return nullcontext()

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..hardware.errors import InputError
-from .algebra import IntAlgebra, RuleCheck
+from .algebra import Algebra, IntAlgebra, RuleCheck
 from .branches import BRANCH_OF, Branch
-from .branches.base import L1_BUFFERS
+from .branches.base import L1_BUFFERS, Word
 from .context import ATOM, Context
 from .latency import BOTTLENECKS, Outcome
 from .plan import Plan
@@ -63,11 +63,17 @@ class Evaluation:
         return (self.hbm_units, *numbers, *words, -(plan.l0c_buffers or 0), -(plan.fixpipe_unitflag or 0))
 
 
-def build_plan(ctx: Context, branch: Branch, values: Mapping[str, Any], outcome: Outcome) -> Plan:
+def build_plan(alg: Algebra, ctx: Context, branch: Branch, values: Mapping[str, Any], outcome: Outcome) -> Plan:
     """The plan of one point of a branch's search space."""
-    counts = {name: int(count()) for name, count in outcome.counts.items()}
-    fields = branch.fields(ctx, values, counts)
-    return Plan(branch=branch.name, out_dtype_bytes=ctx.so, **fields)
+    fields = {}
+    for name, value in branch.fields(alg, ctx, values, outcome.counts).items():
+        if isinstance(value, Word):
+            fields[name] = value.names[int(value.code())]
+        elif isinstance(value, str):
+            fields[name] = value
+        else:
+            fields[name] = int(value() if callable(value) else value)
+    return Plan.model_validate({"branch": branch.name, "out_dtype_bytes": ctx.so, **fields})
 
 
 def evaluate_values(ctx: Context, branch: Branch, values: Mapping[str, Any], extra: tuple[RuleCheck, ...] = ()) -> Evaluation:
@@ -76,7 +82,7 @@ def evaluate_values(ctx: Context, branch: Branch, values: Mapping[str, Any], ext
     branch.entry(alg, ctx)
     outcome = branch.formula(alg, ctx, values)
     return Evaluation(
-        plan=build_plan(ctx, branch, values, outcome),
+        plan=build_plan(alg, ctx, branch, values, outcome),
         ticks=int(outcome.stages.total),
         stages={name: int(value) for name, value in asdict(outcome.stages).items()},
         checks=(*extra, *alg.checks),

@@ -191,6 +191,11 @@ class IntervalAlgebra(Algebra):
         if operator in (">=", "=="):
             self.alive &= _hi(left) >= _lo(right)
 
+    def rule_cost(self, rule_id: str, cost: Value, operator: str, limit: int) -> None:
+        # Only a lower bound of the cost is known, so a least value can be refuted by no box.
+        if operator == "<=":
+            self.alive &= cost <= limit
+
     def rule_divides(self, rule_id: str, x: Value, y: Value) -> None:
         if not isinstance(x, Interval) and not isinstance(y, Interval):
             self.alive &= upper(x, y) % lower(x, y) == 0
@@ -231,3 +236,6 @@ class ReachAlgebra(IntervalAlgebra):
 
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
         return 0
+
+    def rule_cost(self, rule_id: str, cost: Value, operator: str, limit: int) -> None:
+        return

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ..hardware import NpuSpec, get_spec
 from ..hardware.errors import InputError
 from ..models.case import BmmCase
 from ..models.context import ENVIRONMENTS, MODEL_VERSION, Context, Environment
 from ..models.evaluation import Evaluation, evaluate_plan
+from ..models.pins import Pin, parse_pins
 from ..models.plan import BRANCHES, BranchName, Plan
 from ..models.rules import PROFILES, Profile, rule_info
 from .result import BranchResult, BufferUse, CaseResult, Status
@@ -63,6 +64,7 @@ def solve(
     rules: Profile = "v0.4",
     environment: Environment = "profiler",
     branches: Sequence[BranchName] = BRANCHES,
+    pins: Sequence[str | Pin] | Mapping[str, Any] = (),
     options: SolveOptions | None = None,
     all_branches: bool = True,
     on_branch: Callable[[BranchName, BranchResult], None] | None = None,
@@ -75,7 +77,9 @@ def solve(
         rules: profile of policy rules: ``v0.4``, ``source`` or ``none``.
         environment: what the launch head and the state of L2 are: ``profiler``, ``cold``, ``warm`` or ``resident``.
         branches: branches to consider.
-        options: time limit, tie-break, model dump.
+        pins: what is fixed or bounded: texts like ``"base_m=128"``, ``"base_k=64..256"``, ``"base_m=base_n"``, or a
+            mapping of field to value or (low, high).
+        options: time limit, tie-break, explanations, model dump.
         all_branches: solve every branch out; otherwise stop one as ``dominated`` once it cannot win.
         on_branch: called after each branch (progress).
 
@@ -89,6 +93,8 @@ def solve(
             raise InputError(f"branch: {name!r} is not known; allowed: {', '.join(BRANCHES)}")
     ctx = make_context(case, hardware, rules, environment)
     options = options or SolveOptions()
+    if pins:
+        options = replace(options, pins=(*options.pins, *parse_pins(pins)))
     solved: dict[BranchName, Solved] = {}
     for name in _order(ctx, branches, all_branches):
         known = [s.evaluation.ticks for s in solved.values() if s.evaluation is not None]
@@ -100,7 +106,18 @@ def solve(
             _dump(ctx, name, solved[name], options)
         if on_branch is not None:
             on_branch(name, solved[name].result)
-    return assemble(ctx, {name: solved[name] for name in BRANCHES if name in solved})
+    result = assemble(ctx, {name: solved[name] for name in BRANCHES if name in solved})
+    if not options.pins:
+        return result
+    price = None
+    if result.best is not None:
+        free = replace(options, pins=(), tie_break=False, explain=False, dump_models=None)
+        without = solve(
+            case, hardware=ctx.spec, rules=rules, environment=environment, branches=branches, options=free, all_branches=False
+        )
+        if without.best is not None and result.best.latency_us is not None and without.best.latency_us is not None:
+            price = result.best.latency_us - without.best.latency_us
+    return result.model_copy(update={"pins": [pin.text for pin in options.pins], "price_of_pins_us": price})
 
 
 def _order(ctx: Context, branches: Sequence[BranchName], all_branches: bool) -> list[BranchName]:

@@ -90,10 +90,9 @@ class Summary:
 
     def text(self) -> str:
         """The closing line."""
-        return (
-            f"{self.cases} cases: {self.optimal} optimal, {self.infeasible} infeasible, {self.unproven} unproven, "
-            f"{self.bad} bad rows"
-        )
+        cases = "1 case" if self.cases == 1 else f"{self.cases} cases"
+        bad = "1 bad row" if self.bad == 1 else f"{self.bad} bad rows"
+        return f"{cases}: {self.optimal} optimal, {self.infeasible} infeasible, {self.unproven} unproven, {bad}"
 
 
 def summary_of(outcomes: Iterable[RowOutcome]) -> Summary:

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from ..hardware.errors import InternalError
 from ..models.algebra import IntAlgebra, RuleCheck
-from ..models.branches import BRANCH_OF
+from ..models.branches import BRANCH_OF, Branch
 from ..models.context import Context
 from ..models.evaluation import Evaluation
+from ..models.pins import Pin, PinnedBranch
 from ..models.plan import BranchName
-from ..models.rules import rule_info
 from .cpsat import Budget, Verdict
 from .errors import RowOverflow
-from .result import BranchResult, ConflictMember, Status
+from .explain import Explainer
+from .result import BranchResult, Status
 from .search import BranchSearch
 
 
 @dataclass
 class SolveOptions:
-    """How to solve: seconds for a branch (deterministic time, fused at the same wall time) and what to keep."""
+    """How to solve.
+
+    ``time_limit`` in seconds for a branch (deterministic time, fused at the same wall time); ``tie_break`` makes the
+    plan unique; ``explain`` finds minimal conflicts of infeasible branches; ``pins`` are rules of the user;
+    ``dump_models`` is a folder for the CP-SAT models.
+    """
 
     time_limit: float = 60.0
     tie_break: bool = True
+    explain: bool = True
+    pins: tuple[Pin, ...] = ()
     dump_models: Path | None = None
 
 
@@ -44,20 +54,30 @@ def entry_checks(ctx: Context, name: BranchName) -> tuple[RuleCheck, ...]:
     return tuple(alg.checks)
 
 
-def entry_conflict(ctx: Context, name: BranchName) -> list[ConflictMember]:
-    """The case rules that fail; each of them alone rules the branch out."""
-    members = []
-    for check in entry_checks(ctx, name):
-        if not check.holds:
-            info = rule_info(check.rule)
-            numbers = f"{check.left} {check.operator} {check.right} is false"
-            repair = (
-                f"without this policy rule ({info.profile}) the branch may be possible"
-                if info.kind == "policy"
-                else "no plan of this branch can obey it for this case"
-            )
-            members.append(ConflictMember(rule=check.rule, kind=info.kind, text=f"{info.text}: {numbers}", repair=repair))
-    return members
+def breaks_entry(ctx: Context, name: BranchName) -> bool:
+    """Whether a rule that depends on the case alone rules the branch out."""
+    return any(not check.holds for check in entry_checks(ctx, name))
+
+
+def _explained(ctx: Context, name: BranchName, options: SolveOptions) -> dict[str, Any]:
+    """Conflict fields of an infeasible branch."""
+    if not options.explain:
+        return {}
+    conflicts = Explainer(ctx, name, options.pins).conflicts()
+    if not conflicts:
+        raise InternalError(f"{name}: the search finds no plan, the explainer one")
+    first, *others = conflicts
+    policy_only = all(conflict.policy_only for conflict in conflicts)
+    without = None
+    if policy_only:
+        relaxed = replace(options, tie_break=False, explain=False, dump_models=None)
+        without = solve_branch(Context.of(ctx.case, ctx.spec, "none", ctx.environment), name, relaxed).result.latency_us
+    return {
+        "conflict": first.members,
+        "other_conflicts": others,
+        "policy_only": policy_only,
+        "without_policy_us": without,
+    }
 
 
 def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_above: int | None = None) -> Solved:
@@ -89,20 +109,20 @@ def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_abo
         )
         return Solved(result, evaluation, bound, list(search.log.models) if search is not None else [])
 
-    conflict = entry_conflict(ctx, name)
-    if conflict:
-        return done(Status.INFEASIBLE, conflict=conflict)
+    if breaks_entry(ctx, name):
+        return done(Status.INFEASIBLE, **_explained(ctx, name, options))
+    branch: Branch = PinnedBranch(BRANCH_OF[name], options.pins) if options.pins else BRANCH_OF[name]
     budget = Budget.of(options.time_limit)
     search: BranchSearch | None = None
     try:
-        search = BranchSearch(ctx, BRANCH_OF[name], budget, keep_models=options.dump_models is not None)
+        search = BranchSearch(ctx, branch, budget, keep_models=options.dump_models is not None)
         verdict = search.optimum(stop_above)
         if verdict is Verdict.OPTIMAL and options.tie_break:
             search.prefer()
     except RowOverflow as error:
         return done(Status.FEASIBLE if search is not None and search.best else Status.UNKNOWN, search, reason=str(error))
     if verdict is Verdict.INFEASIBLE:
-        return done(Status.INFEASIBLE, conflict=[])
+        return done(Status.INFEASIBLE, **_explained(ctx, name, options))
     if verdict is Verdict.OPTIMAL:
         reason = f"{search.log.solved} CP-SAT runs" if search.log.solved else "the plan meets the analytic bound"
         return done(Status.OPTIMAL, search, reason=reason)

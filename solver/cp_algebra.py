@@ -83,12 +83,14 @@ class CpAlgebra(Algebra):
     """Builds one CP-SAT model.
 
     ``ceiling`` is the known upper bound of the total (ticks); every cost that always counts is bounded by it.
+    ``exact`` bounds costs from above as well, for rules that ask for a least cost.
     ``literals`` (explain mode) maps a rule id to the literal that enforces it; in solve mode it is None.
     """
 
-    def __init__(self, ceiling: int | None = None, *, explain: bool = False) -> None:
+    def __init__(self, ceiling: int | None = None, *, explain: bool = False, exact: bool = False) -> None:
         self.model = cp_model.CpModel()
         self.ceiling = ceiling
+        self.exact = exact
         self.literals: dict[str, cp_model.IntVar] | None = {} if explain else None
         self.violated: list[str] = []
         self.widest_row = 0
@@ -260,7 +262,7 @@ class CpAlgebra(Algebra):
             options = [cost() for cost in costs]
         result = self._cost(min(low(o) for o in options), max(high(o) for o in options), "pick")
         for literal, option in zip(selector, options, strict=True):
-            self.row(result - option, 0, None, [literal])
+            self.row(result - option, 0, 0 if self.exact else None, [literal])
         return result
 
     def pick_count(self, selector: Value, counts: Sequence[Value]) -> Value:
@@ -351,7 +353,7 @@ class CpAlgebra(Algebra):
         if denominator == 1:
             return total
         cost = self._cost(-(-total.lo // denominator), -(-total.hi // denominator), "t")
-        self.row(cost * denominator - total, 0, None)
+        self.row(cost * denominator - total, 0, denominator - 1 if self.exact else None)
         return cost
 
     def classes(self, x: Value, pieces: Sequence[Piece], counts: Sequence[Value]) -> Value:
@@ -373,7 +375,7 @@ class CpAlgebra(Algebra):
         )
         for literal, (least, most, _), (denominator, total) in zip(literals, possible, sums, strict=True):
             self.row(x, least + 1, most, [literal])
-            self.row(cost * denominator - total, 0, None, [literal])
+            self.row(cost * denominator - total, 0, denominator - 1 if self.exact else None, [literal])
         return cost
 
     def share(self, cost: Value, whole: int, part: Value) -> Value:
@@ -384,6 +386,8 @@ class CpAlgebra(Algebra):
         result = self._cost(-(-low(cost) * whole // high(part)), -(-high(cost) * whole // low(part)), "s")
         product = self.mul(result, part)
         self.row(product - cost * whole, 0, None)
+        if self.exact:
+            self.row(product - cost * whole - part, None, -1)
         self.row(result - cost, 0, None)
         return result
 
@@ -397,7 +401,18 @@ class CpAlgebra(Algebra):
         result = self._cost(floor, max(cost.hi for cost in free), "m")
         for cost in free:
             self.row(result - cost, 0, None)
+        if self.exact:
+            self._attained(result, [*free, floor])
         return result
+
+    def _attained(self, result: Lin, costs: Sequence[Value], when: Sequence[Any] = ()) -> None:
+        """The result is at most one of the costs."""
+        literals = [self.model.new_bool_var(f"x{len(self._variables)}_{i}") for i in range(len(costs))]
+        clause = self.model.add_bool_or(literals)
+        if when:
+            clause.only_enforce_if(list(when))
+        for literal, cost in zip(literals, costs, strict=True):
+            self.row(result - cost, None, 0, [literal])
 
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
         if isinstance(cond, bool):
@@ -408,6 +423,9 @@ class CpAlgebra(Algebra):
             self.row(result - cost, 0, None, [cond])
         for cost in no:
             self.row(result - cost, 0, None, [cond.negated()])
+        if self.exact:
+            self._attained(result, yes, [cond])
+            self._attained(result, no, [cond.negated()])
         return result
 
     # -- rules
@@ -425,6 +443,13 @@ class CpAlgebra(Algebra):
                 self.model.add(literals[0] == 0)
             else:
                 self.violated.append(rule_id)
+
+    def aligned(self, rule_id: str, value: Value, atom: int) -> Value:
+        if self.literals is None:
+            return value
+        raw = self.variable(0, max(high(value), 2**21), rule_id)
+        self.rule(rule_id, raw, "==", value)
+        return raw
 
     def known(self, x: Value, lo: int, hi: int) -> Value:
         if not isinstance(x, Lin) or (x.lo >= lo and x.hi <= hi):

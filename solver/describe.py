@@ -119,4 +119,4 @@ def advice(result: CaseResult) -> str:
         parts.append(f"{BUFFER_NAMES.get(fullest.rule, fullest.rule)} is {percent(fullest.share)} full")
     if best.status is not Status.OPTIMAL or result.verdict == "open":
         parts.append("not proven optimal in the time limit")
-    return "; ".join(parts)
+    return "; ".join(parts) or "the output is empty, there is nothing to do"

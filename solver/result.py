@@ -30,12 +30,26 @@ class _Model(BaseModel):
 
 
 class ConflictMember(_Model):
-    """One rule of a conflict, with the numbers of the case put in."""
+    """One rule of a conflict, with the numbers of the case put in, and the least change of it alone that helps."""
 
     rule: str
     kind: str
     text: str
     repair: str
+    needs: int | None = Field(None, description="left side (or pinned value) at the least relaxation")
+    has: int | None = Field(None, description="right side (or pin) at the least relaxation")
+
+
+class Conflict(_Model):
+    """Rules that no plan obeys together, while dropping any one leaves a plan."""
+
+    members: list[ConflictMember]
+    policy_only: bool = Field(False, description="thresholds from experience alone are in the way, no hardware limit")
+
+    @property
+    def rules(self) -> list[str]:
+        """Ids of the members."""
+        return [member.rule for member in self.members]
 
 
 class BranchResult(_Model):
@@ -49,7 +63,10 @@ class BranchResult(_Model):
     bottleneck: str | None = None
     stages_us: dict[str, float] | None = None
     plan: Plan | None = None
-    conflict: list[ConflictMember] | None = None
+    conflict: list[ConflictMember] | None = Field(None, description="a minimal conflict (infeasible branches)")
+    other_conflicts: list[Conflict] = Field(default_factory=list, description="further conflicts, disjoint from it")
+    policy_only: bool = Field(False, description="the conflict is made of policy rules alone")
+    without_policy_us: float | None = Field(None, description="latency the branch would reach without policy rules")
     reason: str | None = Field(None, description="why a branch is dominated or unknown, or how its bound was shown")
     solve_ms: float = 0.0
 
@@ -80,6 +97,8 @@ class CaseResult(_Model):
     winner: BranchName | None
     verdict: str = Field(description="proven, infeasible or open: whether the winner is proven")
     branches: dict[BranchName, BranchResult]
+    pins: list[str] = Field(default_factory=list, description="pins in force, as understood")
+    price_of_pins_us: float | None = Field(None, description="optimum with the pins minus optimum without them")
     buffers: list[BufferUse] = Field(default_factory=list, description="buffers of the winner's plan")
 
     @property

@@ -284,7 +284,7 @@ class BranchSearch:
         """
         self._open(node)
         points = node.below(_NEVER if ceiling is None else ceiling)
-        alg = CpAlgebra(ceiling)
+        alg = CpAlgebra(ceiling, exact=self.branch.exact_costs)
         values: dict[str, Lin] = {}
         if not points.size:
             return alg, values, None

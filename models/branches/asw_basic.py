@@ -6,7 +6,7 @@ that is not full are cut into ``tail_m x tail_n`` pieces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,10 +33,12 @@ from ..latency import (
 from ..plan import BranchName, Plan
 from ..window import window_traffic
 from .base import (
-    L1_BUFFERS,
+    NARROW,
     Branch,
-    Decision,
+    Counts,
     Structure,
+    Wide,
+    Word,
     best_l0c,
     bias_rule,
     buffer_fields,
@@ -44,8 +46,10 @@ from .base import (
     l0_rules,
     l2_policy,
     most_uk,
+    once,
     resident_loop,
     source_steps,
+    step_decision,
     tile_decisions,
     tile_values,
 )
@@ -74,17 +78,21 @@ class AswBasic(Branch):
         alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
         alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
 
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         result = []
         for full_load in ("none", "a", "b"):
-            if (full_load == "a" and ctx.batch_a > 1) or (full_load == "b" and ctx.batch_b > 1):
+            batch = {"none": 1, "a": ctx.batch_a, "b": ctx.batch_b}[full_load]
+            if batch > 1 and not wide.free:
                 continue
             for l0_buffers in (2, 1):
-                tile = um, un, uk = tile_decisions(ctx, ctx.k, l0_buffers)
+                tile = um, un, _ = tile_decisions(ctx, ctx.k, l0_buffers, wide)
                 streamed = [x for x in "ab" if x != full_load]
-                steps = (Decision(f"step_k{x}", 1, min(ctx.spec.max_step_k, ctx.ak // ctx.atom_k)) for x in streamed)
-                free = (*tile, *steps, Decision("l1_buffers", 1, 4, L1_BUFFERS))
-                tails = (Decision("tail_m", 1, min(um.hi, ctx.cores)), Decision("tail_n", 1, min(un.hi, ctx.cores)))
+                steps = (step_decision(ctx, f"step_k{x}", ctx.ak // ctx.atom_k, wide) for x in streamed)
+                free = (*tile, *steps, wide.l1_buffers())
+                tails = (
+                    wide.decision("tail_m", 1, min(um.hi, ctx.cores)),
+                    wide.decision("tail_n", 1, min(un.hi, ctx.cores)),
+                )
                 for l0c in best_l0c(complete):
                     fixed = {"full_load": full_load, "l0_buffers": l0_buffers, **l0c}
                     if not complete:
@@ -230,23 +238,29 @@ class AswBasic(Branch):
             depth = max(FIRST_LOAD_BYTES // ctx.s, ctx.atom_k)
             alg.rule("policy.source_fixed_k", v["uk"] * ctx.atom_k, "==", min(depth, ctx.ak))
 
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         side = v["full_load"]
-        step_ka = counts["steps"] if side == "a" else v["step_ka"]
-        step_kb = counts["steps"] if side == "b" else v["step_kb"]
-        step_m = counts["m_cnt"] if side == "a" else 1
-        step_n = counts["n_cnt"] if side == "b" else 1
-        tail = {(False, False): "A0", (True, False): "A1a", (False, True): "A1b", (True, True): "B"}
-        buffers_a, buffers_b = (1 if side == "a" else v["l1_buffers"]), (1 if side == "b" else v["l1_buffers"])
+        m_cnt, n_cnt, steps = counts["m_cnt"], counts["n_cnt"], counts["steps"]
+        step_m, step_n = (m_cnt if side == "a" else once), (n_cnt if side == "b" else once)
+        step_ka = steps if side == "a" else (lambda: v["step_ka"])
+        step_kb = steps if side == "b" else (lambda: v["step_kb"])
+
+        def depth(step: Callable[[], Value], step_k: Callable[[], Value], name: str) -> Callable[[], Value]:
+            buffers = 1 if side == name else v["l1_buffers"]
+            return lambda: alg.mul(alg.mul(step(), step_k()), buffers)
+
+        def tail_code() -> Value:
+            return alg.min_of(v["tail_m"], 2) - 1 + (alg.min_of(v["tail_n"], 2) - 1) * 2
+
         return {
             "used_core_num": counts["used_core_num"],
             "split_b": ctx.batch,
-            "m_cnt": counts["m_cnt"],
-            "n_cnt": counts["n_cnt"],
+            "m_cnt": m_cnt,
+            "n_cnt": n_cnt,
             "grid_k": 1,
             "core_map": "window",
-            "single_core_m": min(v["um"] * ATOM, ctx.m),
-            "single_core_n": min(v["un"] * ATOM, ctx.n),
+            "single_core_m": lambda: alg.min_of(v["um"] * ATOM, ctx.m),
+            "single_core_n": lambda: alg.min_of(v["un"] * ATOM, ctx.n),
             "single_core_k": ctx.k,
             "k_l1": counts["k_l1"],
             "full_load": side,
@@ -257,15 +271,15 @@ class AswBasic(Branch):
             "step_n": step_n,
             "step_ka": step_ka,
             "step_kb": step_kb,
-            "depth_a1": step_m * step_ka * buffers_a,
-            "depth_b1": step_n * step_kb * buffers_b,
+            "depth_a1": depth(step_m, step_ka, "a"),
+            "depth_b1": depth(step_n, step_kb, "b"),
             **buffer_fields(v),
             "iterate_order": 0,
             "swizzle_w": counts["swizzle_w"],
             "tail_m": v["tail_m"],
             "tail_n": v["tail_n"],
-            "tail_strategy": tail[v["tail_m"] > 1, v["tail_n"] > 1],
-            **l2_policy(ctx, 1 if side == "a" else counts["n_cnt"], 1 if side == "b" else counts["m_cnt"]),
+            "tail_strategy": Word(("A0", "A1a", "A1b", "B"), tail_code),
+            **l2_policy(alg, ctx, once if side == "a" else n_cnt, once if side == "b" else m_cnt),
             "workspace_bytes": 0,
         }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..algebra import Algebra, Value
@@ -14,6 +14,18 @@ from ..plan import BranchName, Plan
 
 #: Buffer counts of a streamed L1 part.
 L1_BUFFERS = (1, 2, 4)
+
+
+#: Counts of an outcome, built on demand.
+Counts = Mapping[str, Callable[[], Value]]
+
+
+@dataclass(frozen=True)
+class Word:
+    """A plan field whose word follows from counts: ``names[code()]``."""
+
+    names: tuple[str, ...]
+    code: Callable[[], Value]
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,32 @@ class Decision:
     def domain(self) -> Sequence[int]:
         """All values, ascending."""
         return self.values if self.values is not None else range(self.lo, self.hi + 1)
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A wider search space: ``reach`` names values (atoms) that a domain must include, say because they are pinned.
+
+    ``free`` also drops the limits that only follow from rules, so that a conflict can name the rule.
+    """
+
+    reach: Mapping[str, int] = field(default_factory=dict)
+    free: bool = False
+
+    def decision(self, name: str, lo: int, hi: int, implied: int | None = None) -> Decision:
+        """A decision up to ``hi``, and up to ``implied`` where a rule keeps it there."""
+        if implied is not None and not self.free:
+            hi = min(hi, implied)
+        return Decision(name, lo, max(lo, hi, self.reach.get(name, lo)))
+
+    def l1_buffers(self) -> Decision:
+        """Buffers of a streamed L1 part."""
+        values = sorted({*L1_BUFFERS, self.reach.get("l1_buffers", 1)})
+        return Decision("l1_buffers", values[0], values[-1], tuple(values))
+
+
+#: The ordinary search space.
+NARROW = Wide()
 
 
 @dataclass(frozen=True)
@@ -55,13 +93,15 @@ class Branch(ABC):
     """An implementation branch: its rules, variables, latency and plan."""
 
     name: ClassVar[BranchName]
+    #: Whether a rule asks for a least cost, so that bounding costs from below is not enough.
+    exact_costs: ClassVar[bool] = False
 
     @abstractmethod
     def entry(self, alg: Algebra, ctx: Context) -> None:
         """Post the rules that depend on the case alone."""
 
     @abstractmethod
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         """The search space. ``complete`` lists every value of every field, otherwise dominated ones are left out."""
 
     @abstractmethod
@@ -69,8 +109,8 @@ class Branch(ABC):
         """Post the rules of a plan and return its stages and counts."""
 
     @abstractmethod
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
-        """Plan fields of one point of the search space."""
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
+        """Plan fields over the algebra: a count, a function giving one, a :class:`Word` or a plain string."""
 
     @abstractmethod
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
@@ -179,7 +219,7 @@ def source_steps(alg: Algebra, ctx: Context, v: Values, streamed: str, l1_buffer
         alg.rule("policy.source_step_equal", v["step_ka"], "==", v["step_kb"])
 
 
-def tile_decisions(ctx: Context, k: int, l0_buffers: int) -> tuple[Decision, Decision, Decision]:
+def tile_decisions(ctx: Context, k: int, l0_buffers: int, wide: Wide) -> tuple[Decision, Decision, Decision]:
     """base_m, base_n and base_k in atoms: up to the padded extents of the matrix (of a K slice of ``k`` elements).
 
     Larger tiles than L0A and L0B hold at the least depth are left out; cap.l0a and cap.l0b forbid them anyway.
@@ -187,10 +227,15 @@ def tile_decisions(ctx: Context, k: int, l0_buffers: int) -> tuple[Decision, Dec
     unit = ATOM * ctx.atom_k * ctx.s * l0_buffers
     most_m, most_n = ctx.spec.l0a_bytes // unit, ctx.spec.l0b_bytes // unit
     return (
-        Decision("um", 1, max(1, min(ctx.am // ATOM, most_m))),
-        Decision("un", 1, max(1, min(ctx.an // ATOM, most_n))),
-        Decision("uk", 1, max(1, min(-(-k // ctx.atom_k), most_m, most_n))),
+        wide.decision("um", 1, ctx.am // ATOM, most_m),
+        wide.decision("un", 1, ctx.an // ATOM, most_n),
+        wide.decision("uk", 1, -(-k // ctx.atom_k), min(most_m, most_n)),
     )
+
+
+def step_decision(ctx: Context, name: str, most: int, wide: Wide) -> Decision:
+    """A step of an L1 part, in L0 tiles: at most ``most`` (no empty tile) and the issue queue's depth."""
+    return wide.decision(name, 1, min(most, 2 * ctx.spec.max_step_k), ctx.spec.max_step_k)
 
 
 def tile_values(ctx: Context, plan: Plan) -> dict[str, Any]:
@@ -206,14 +251,21 @@ def tile_values(ctx: Context, plan: Plan) -> dict[str, Any]:
     }
 
 
-def buffer_fields(v: Mapping[str, Any]) -> dict[str, Any]:
+def buffer_fields(v: Values) -> dict[str, Any]:
     """Plan fields of the buffer counts."""
     return {name: v[name] for name in ("l0_buffers", "l0c_buffers", "l1_buffers", "fixpipe_unitflag")}
 
 
-def l2_policy(ctx: Context, reads_a: int, reads_b: int) -> dict[str, str]:
+def l2_policy(alg: Algebra, ctx: Context, reads_a: Callable[[], Value], reads_b: Callable[[], Value]) -> dict[str, Any]:
     """L2 policies that follow from the traffic: an input read once streams through, a larger output is written through."""
-    keep_a, keep_b = reads_a > 1, reads_b > 1
-    names = {(True, True): "keep", (False, True): "stream_a", (True, False): "stream_b", (False, False): "stream"}
+
+    def code() -> Value:
+        return alg.min_of(reads_a(), 2) - 1 + (alg.min_of(reads_b(), 2) - 1) * 2
+
     out = "keep" if ctx.output_total <= ctx.spec.l2_bytes else "write_through"
-    return {"l2_policy_in": names[keep_a, keep_b], "l2_policy_out": out}
+    return {"l2_policy_in": Word(("stream", "stream_b", "stream_a", "keep"), code), "l2_policy_out": out}
+
+
+def once() -> int:
+    """A single read."""
+    return 1

@@ -9,7 +9,7 @@ e  both streamed along K                 f  standard tiles with re-reads inside 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -38,11 +38,13 @@ from ..latency import (
 )
 from ..plan import BranchName, Plan
 from .base import (
-    L1_BUFFERS,
+    NARROW,
     Branch,
     Decision,
+    Counts,
     KLoop,
     Structure,
+    Wide,
     best_l0c,
     bias_rule,
     buffer_fields,
@@ -50,7 +52,9 @@ from .base import (
     l0_rules,
     l2_policy,
     most_uk,
+    once,
     source_steps,
+    step_decision,
     tile_decisions,
     tile_values,
 )
@@ -87,26 +91,25 @@ class IterBatch(Branch):
         if ctx.profile == "source":
             alg.rule("policy.source_iter_batches", ctx.batch, ">=", ctx.cores + 1)
 
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         return [
             Structure({**fixed, "l0_buffers": l0_buffers, **l0c}, free, axes, outer)
             for l0_buffers in (2, 1)
-            for fixed, free, axes, outer in self._forms(ctx, l0_buffers, complete=complete)
+            for fixed, free, axes, outer in self._forms(ctx, l0_buffers, wide, complete=complete)
             for l0c in best_l0c(complete, double_only=ctx.profile == "source")
         ]
 
     @staticmethod
-    def _forms(ctx: Context, l0_buffers: int, *, complete: bool) -> list[_Form]:
+    def _forms(ctx: Context, l0_buffers: int, wide: Wide, *, complete: bool) -> list[_Form]:
         """(constants, decisions, axes, outer) of every L1 form."""
-        tile = tile_decisions(ctx, ctx.k, l0_buffers)
+        tile = tile_decisions(ctx, ctx.k, l0_buffers, wide)
         uk = tile[2]
         whole = {"um": ctx.am // ATOM, "un": ctx.an // ATOM, "uk": ctx.ak // ctx.atom_k}
-        l1 = Decision("l1_buffers", 1, 4, L1_BUFFERS)
-        steps = tuple(Decision(f"step_k{x}", 1, min(ctx.spec.max_step_k, whole["uk"])) for x in "ab")
+        l1 = wide.l1_buffers()
+        steps = tuple(step_decision(ctx, f"step_k{x}", whole["uk"], wide) for x in "ab")
         batch_bytes = (ctx.am + ctx.an) * ctx.ak * ctx.s
-        most_l1 = max(1, min(ctx.batch, ctx.spec.l1_bytes // batch_bytes))
-        most_l0 = max(1, min(most_l1, ctx.spec.l0c_bytes // (ctx.am * ctx.an * ACC_BYTES)))
-        iter_l1, iter_l0 = Decision("iter_l1", 1, most_l1), Decision("iter_l0", 1, most_l0)
+        iter_l1 = wide.decision("iter_l1", 1, ctx.batch, ctx.spec.l1_bytes // batch_bytes)
+        iter_l0 = wide.decision("iter_l0", 1, iter_l1.hi, ctx.spec.l0c_bytes // (ctx.am * ctx.an * ACC_BYTES))
         one = {"iter_l1": 1, "iter_l0": 1, "full_load": "none"}
         group = {"l1_form": "b", "full_load": "none"}
         forms: list[_Form] = [({**one, "l1_form": "a", "l1_buffers": 1}, tile, ("um", "un"), ())]
@@ -117,10 +120,13 @@ class IterBatch(Branch):
             forms.append(({**group, "iter_l0": 1}, (iter_l1, *tile, l1), ("um", "un"), ("iter_l1",)))
         for form in "cd":
             for side, extent in (("a", whole["un"]), ("b", whole["um"])):
-                free = (*tile, Decision("step_part", 1, min(ctx.spec.max_step_k, extent)), l1)
+                free = (*tile, step_decision(ctx, "step_part", extent, wide), l1)
                 forms.append(({**one, "l1_form": form, "full_load": side}, free, ("um", "un"), ()))
-        fixed_block = {"um": whole["um"], "un": whole["un"]}
-        forms.append(({**one, **fixed_block, "l1_form": "e"}, (uk, *steps, l1), ("uk", "step_ka"), ()))
+        if complete and wide.free:
+            forms.append(({**one, "l1_form": "e"}, (*tile, *steps, l1), ("um", "un"), ()))
+        else:
+            fixed_block = {"um": whole["um"], "un": whole["un"]}
+            forms.append(({**one, **fixed_block, "l1_form": "e"}, (uk, *steps, l1), ("uk", "step_ka"), ()))
         forms.append(({**one, "l1_form": "f"}, (*tile, *steps, l1), ("um", "un"), ()))
         return forms
 
@@ -286,14 +292,25 @@ class IterBatch(Branch):
             busy = b_core * (ctx.cores * share.numerator)
             alg.rule("policy.source_iter_balance", busy, "<=", ctx.batch * share.denominator)
 
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         form, side, m_cnt, n_cnt = v["l1_form"], v["full_load"], counts["m_cnt"], counts["n_cnt"]
         streamed = form in "ef"
-        step_m, step_n = (1, 1) if streamed else (m_cnt, n_cnt)
-        if form in "cd":
-            step_m, step_n = (step_m, v["step_part"]) if side == "a" else (v["step_part"], step_n)
-        step_ka, step_kb = (v["step_ka"], v["step_kb"]) if streamed else (counts["steps"], counts["steps"])
-        buffers_a, buffers_b = (1 if side == x else v["l1_buffers"] for x in "ab")
+
+        def step(name: str) -> Callable[[], Value]:
+            """L0 tiles of one operand along M (N) in an L1 part: all of them when it is whole."""
+            if streamed:
+                return once
+            if form in "cd" and side != name:
+                return lambda: v["step_part"]
+            return m_cnt if name == "a" else n_cnt
+
+        def step_k(name: str) -> Callable[[], Value]:
+            return (lambda: v[f"step_k{name}"]) if streamed else counts["steps"]
+
+        def depth(name: str) -> Callable[[], Value]:
+            buffers = 1 if side == name else v["l1_buffers"]
+            return lambda: alg.mul(alg.mul(step(name)(), step_k(name)()), buffers)
+
         return {
             "used_core_num": counts["used_core_num"],
             "split_b": counts["used_core_num"],
@@ -313,15 +330,15 @@ class IterBatch(Branch):
             "base_m": v["um"] * ATOM,
             "base_n": v["un"] * ATOM,
             "base_k": v["uk"] * ctx.atom_k,
-            "step_m": step_m,
-            "step_n": step_n,
-            "step_ka": step_ka,
-            "step_kb": step_kb,
-            "depth_a1": step_m * step_ka * buffers_a,
-            "depth_b1": step_n * step_kb * buffers_b,
+            "step_m": step("a"),
+            "step_n": step("b"),
+            "step_ka": step_k("a"),
+            "step_kb": step_k("b"),
+            "depth_a1": depth("a"),
+            "depth_b1": depth("b"),
             **buffer_fields(v),
             "iterate_order": 0,
-            **l2_policy(ctx, n_cnt if form == "f" else 1, m_cnt if form == "f" else 1),
+            **l2_policy(alg, ctx, n_cnt if form == "f" else once, m_cnt if form == "f" else once),
             "workspace_bytes": 0,
         }
 

@@ -5,7 +5,6 @@ Design section 6.4. Structures: the buffers; the number of merged batches is an 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..algebra import Algebra, Value
@@ -29,16 +28,19 @@ from ..latency import (
 )
 from ..plan import BranchName, Plan
 from .base import (
-    L1_BUFFERS,
+    NARROW,
     Branch,
-    Decision,
+    Counts,
     Structure,
+    Wide,
     best_l0c,
     buffer_fields,
     l0_rules,
     l2_policy,
     most_uk,
+    once,
     source_steps,
+    step_decision,
     tile_values,
 )
 
@@ -71,18 +73,17 @@ class MergeBatch(Branch):
             alg.rule("policy.source_merge_l0b", 2 * 4 * ctx.an * least * ctx.s, "<=", spec.l0b_bytes)
             alg.rule("policy.source_merge_l0c", 2 * rows * 4 * ctx.an * ACC_BYTES, "<=", spec.l0c_bytes)
 
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         spec = ctx.spec
-        column = ctx.an * ctx.atom_k * ctx.s
-        most = max(2, min(_b_core(ctx), spec.l0b_bytes // column))
-        most_l1 = max(2, min(_b_core(ctx), spec.l1_bytes // column))
-        uk = Decision("uk", 1, ctx.ak // ctx.atom_k)
+        column = max(1, ctx.an) * ctx.atom_k * ctx.s
+        most = max(2, ctx.batch) if wide.free else _b_core(ctx)
+        uk = wide.decision("uk", 1, ctx.ak // ctx.atom_k)
         free = (
-            Decision("merge_b0", 2, most),
+            wide.decision("merge_b0", 1 if wide.free else 2, most, spec.l0b_bytes // column),
             uk,
-            Decision("b_l1", 2, most_l1),
-            Decision("step_k", 1, min(spec.max_step_k, uk.hi)),
-            Decision("l1_buffers", 1, 4, L1_BUFFERS),
+            wide.decision("b_l1", 1 if wide.free else 2, most, spec.l1_bytes // column),
+            step_decision(ctx, "step_k", ctx.ak // ctx.atom_k, wide),
+            wide.l1_buffers(),
         )
         return [
             Structure({"l0_buffers": l0_buffers, **l0c}, free, ("uk", "b_l1"), ("merge_b0",))
@@ -163,8 +164,7 @@ class MergeBatch(Branch):
             alg.rule("policy.source_merge_l1", b_l1, "==", merged)
             alg.rule("policy.source_l0c_buffers", v["l0c_buffers"], "==", 2)
 
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
-        depth = v["step_k"] * v["l1_buffers"]
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         return {
             "used_core_num": counts["used_core_num"],
             "split_b": counts["used_core_num"],
@@ -180,18 +180,18 @@ class MergeBatch(Branch):
             "k_l1": counts["k_l1"],
             "b_l1": v["b_l1"],
             "full_load": "none",
-            "base_m": counts["um"] * ATOM,
+            "base_m": lambda: counts["um"]() * ATOM,
             "base_n": v["merge_b0"] * ctx.an,
             "base_k": v["uk"] * ctx.atom_k,
             "step_m": 1,
             "step_n": 1,
             "step_ka": v["step_k"],
             "step_kb": v["step_k"],
-            "depth_a1": depth,
-            "depth_b1": depth,
+            "depth_a1": lambda: alg.mul(v["step_k"], v["l1_buffers"]),
+            "depth_b1": lambda: alg.mul(v["step_k"], v["l1_buffers"]),
             **buffer_fields(v),
             "iterate_order": 0,
-            **l2_policy(ctx, 1, 1),
+            **l2_policy(alg, ctx, once, once),
             "workspace_bytes": 0,
         }
 

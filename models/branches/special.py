@@ -5,7 +5,6 @@ Design section 6.1. One structure; the time depends on the number of vector core
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..algebra import Algebra
@@ -13,10 +12,9 @@ from ..case import BYTES
 from ..context import Context
 from ..latency import Outcome, Stages, Values, hbm_cost
 from ..plan import BranchName, Plan
-from .base import Branch, Decision, Structure, l2_policy
+from .base import NARROW, Branch, Counts, Decision, Structure, Wide, l2_policy, once
 
 _UB_ALIGN = 32
-_UB_BUFFERS = (1, 2)
 
 
 class Special(Branch):
@@ -27,16 +25,17 @@ class Special(Branch):
     def entry(self, alg: Algebra, ctx: Context) -> None:
         alg.rule("entry.k_at_most_1", ctx.k if ctx.batch * ctx.m * ctx.n else 0, "<=", 1)
 
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         if not ctx.batch * ctx.m * ctx.n:
             return [Structure({"used": 0, "rows": 0, "runs": 0, "ub_buffers": 1}, (), ())]
         spec = ctx.spec
         lines = spec.ub_bytes // _UB_ALIGN
+        buffers = tuple(sorted({1, 2, wide.reach.get("ub_buffers", 1)}))
         free = (
-            Decision("used", 1, min(spec.aiv_cores, _units(ctx))),
-            Decision("rows", 1, min(ctx.m, lines)),
-            Decision("runs", 1, min(-(-ctx.n * ctx.so // spec.vector_unit_bytes), lines)),
-            Decision("ub_buffers", 1, 2, _UB_BUFFERS),
+            wide.decision("used", 1, 2 * spec.aiv_cores, min(spec.aiv_cores, _units(ctx))),
+            wide.decision("rows", 1, ctx.m, lines),
+            wide.decision("runs", 1, -(-ctx.n * ctx.so // spec.vector_unit_bytes), lines),
+            Decision("ub_buffers", 1, buffers[-1], buffers),
         )
         return [Structure({}, free, ("used",))]
 
@@ -68,7 +67,7 @@ class Special(Branch):
         vector = alg.share(moved, spec.saturating_aiv_cores, alg.min_of(used, spec.saturating_aiv_cores))
         return Outcome(Stages(total=vector + ctx.head_ticks, head=ctx.head_ticks, vector=vector), counts)
 
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         return {
             "used_core_num": counts["used_core_num"],
             "split_b": ctx.batch,
@@ -76,7 +75,7 @@ class Special(Branch):
             "base_m": counts["um"],
             "base_n": counts["un"],
             "ub_buffers": v["ub_buffers"],
-            **l2_policy(ctx, 1, 1),
+            **l2_policy(alg, ctx, once, once),
             "workspace_bytes": 0,
         }
 

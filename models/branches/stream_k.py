@@ -5,7 +5,6 @@ Design section 6.6. Structures: the buffers; the grid is an outer decision.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..algebra import Algebra
@@ -28,10 +27,11 @@ from ..latency import (
 )
 from ..plan import BranchName, Plan
 from .base import (
-    L1_BUFFERS,
+    NARROW,
     Branch,
-    Decision,
+    Counts,
     Structure,
+    Wide,
     best_l0c,
     bias_rule,
     buffer_fields,
@@ -40,6 +40,7 @@ from .base import (
     l2_policy,
     most_uk,
     source_steps,
+    step_decision,
     tile_decisions,
     tile_values,
 )
@@ -68,14 +69,14 @@ class StreamK(Branch):
             blocks = ctx.batch * -(-ctx.m // block) * -(-ctx.n // block)
             alg.rule("policy.source_streamk_blocks", 2 * blocks, "<=", ctx.cores)
 
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
-        most_b, most_m, most_n = (min(x, ctx.cores // 2) for x in (ctx.batch, ctx.am // ATOM, ctx.an // ATOM))
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+        half = ctx.cores // 2
+        extents = (ctx.batch, ctx.am // ATOM, ctx.an // ATOM)
         grid = (
-            Decision("grid_k", 2, ctx.cores),
-            Decision("grid_b", 1, most_b),
-            Decision("grid_m", 1, most_m),
-            Decision("grid_n", 1, most_n),
+            wide.decision("grid_k", 1 if wide.free else 2, ctx.cores),
+            *(wide.decision(f"grid_{x}", 1, min(e, ctx.cores), half) for x, e in zip("bmn", extents, strict=True)),
         )
+        most_b, most_m, most_n = (d.hi for d in grid[1:])
         listed = tuple(
             (k, b, m, n)
             for k in range(2, ctx.cores + 1)
@@ -83,12 +84,11 @@ class StreamK(Branch):
             for m in range(1, min(most_m, ctx.cores // (k * b)) + 1)
             for n in range(1, min(most_n, ctx.cores // (k * b * m)) + 1)
         )
-        most_step = min(ctx.spec.max_step_k, ctx.ak // ctx.atom_k)
+        outer = tuple(d.name for d in grid)
         result = []
         for l0_buffers in (2, 1):
-            steps = (Decision("step_ka", 1, most_step), Decision("step_kb", 1, most_step))
-            free = (*grid, *tile_decisions(ctx, ctx.k, l0_buffers), *steps, Decision("l1_buffers", 1, 4, L1_BUFFERS))
-            outer = tuple(d.name for d in grid)
+            steps = (step_decision(ctx, f"step_k{x}", ctx.ak // ctx.atom_k, wide) for x in "ab")
+            free = (*grid, *tile_decisions(ctx, ctx.k, l0_buffers, wide), *steps, wide.l1_buffers())
             for l0c in best_l0c(complete):
                 result.append(Structure({"l0_buffers": l0_buffers, **l0c}, free, ("um", "un"), outer, listed))
         return result
@@ -202,7 +202,7 @@ class StreamK(Branch):
         alg.rule("policy.source_streamk_base_m", v["um"] * ATOM, "<=", ctx.spec.source_block)
         alg.rule("policy.source_streamk_base_n", v["un"] * ATOM, "<=", ctx.spec.source_block)
 
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         spec = ctx.spec
         workspace = ctx.cores * spec.workspace_slot_elements * ACC_BYTES + spec.workspace_extra_bytes
         return {
@@ -213,8 +213,8 @@ class StreamK(Branch):
             **{name: v[name] for name in ("grid_b", "grid_m", "grid_n", "grid_k")},
             "core_map": "grid",
             "b_core": counts["single_b"],
-            "single_core_m": counts["single_m"] * ATOM,
-            "single_core_n": counts["single_n"] * ATOM,
+            "single_core_m": lambda: counts["single_m"]() * ATOM,
+            "single_core_n": lambda: counts["single_n"]() * ATOM,
             "single_core_k": counts["single_k"],
             "k_l1": counts["k_l1"],
             "base_m": v["um"] * ATOM,
@@ -224,11 +224,11 @@ class StreamK(Branch):
             "step_n": 1,
             "step_ka": v["step_ka"],
             "step_kb": v["step_kb"],
-            "depth_a1": v["step_ka"] * v["l1_buffers"],
-            "depth_b1": v["step_kb"] * v["l1_buffers"],
+            "depth_a1": lambda: alg.mul(v["step_ka"], v["l1_buffers"]),
+            "depth_b1": lambda: alg.mul(v["step_kb"], v["l1_buffers"]),
             **buffer_fields(v),
             "iterate_order": 0,
-            **l2_policy(ctx, counts["n_cnt"], counts["m_cnt"]),
+            **l2_policy(alg, ctx, counts["n_cnt"], counts["m_cnt"]),
             "workspace_bytes": workspace,
         }
 

@@ -6,7 +6,6 @@ transposed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from ..algebra import Algebra
@@ -14,7 +13,7 @@ from ..context import Context
 from ..latency import Outcome, Values
 from ..plan import BranchName, Plan
 from .asw_basic import AswBasic
-from .base import Branch, Structure
+from .base import NARROW, Branch, Counts, Structure, Wide
 from .stream_k import StreamK
 
 _INNER: dict[str, Branch] = {branch.name: branch for branch in (AswBasic(), StreamK())}
@@ -36,14 +35,14 @@ class ToMatmul(Branch):
         if min(ctx.batch_a, ctx.batch_b) == 1 < ctx.batch:
             alg.rule("entry.fold_bias", int(ctx.bias_batch), "<=", 0)
 
-    def structures(self, ctx: Context, *, complete: bool) -> list[Structure]:
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         if min(ctx.batch_a, ctx.batch_b) != 1 or ctx.batch < 2:
             return []
         side, folded = _fold(ctx)
         return [
             Structure({**s.constants, "inner_branch": name, "fold": side}, s.decisions, s.axes, s.outer, s.listed)
             for name, inner in _INNER.items()
-            for s in inner.structures(folded, complete=complete)
+            for s in inner.structures(folded, complete=complete, wide=wide)
         ]
 
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
@@ -57,10 +56,10 @@ class ToMatmul(Branch):
             outcome.stages.total = outcome.stages.total + outcome.stages.reorder
         return outcome
 
-    def fields(self, ctx: Context, v: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         side, folded = _fold(ctx)
         name = v["inner_branch"]
-        return {**_INNER[name].fields(folded, v, counts), "inner_branch": name, "fold": side}
+        return {**_INNER[name].fields(alg, folded, v, counts), "inner_branch": name, "fold": side}
 
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
         _, folded = _fold(ctx)

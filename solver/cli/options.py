@@ -9,7 +9,7 @@ import typer
 DEFAULT_HARDWARE: Final = "ascend950pr"
 DEFAULT_RULES: Final = "v0.4"
 DEFAULT_ENVIRONMENT: Final = "profiler"
-DEFAULT_TIME_LIMIT: Final = 60.0
+DEFAULT_TIME_LIMIT: Final = "60"
 
 Hardware = Annotated[
     str,
@@ -32,18 +32,22 @@ Environment = Annotated[
     ),
 ]
 TimeLimit = Annotated[
-    float, typer.Option("--time-limit", metavar="S", help="Most time for one branch of one case, seconds.")
+    str, typer.Option("--time-limit", metavar="S", help="Most time for one branch of one case, seconds.")
 ]
 
 
-def checked_time_limit(seconds: float) -> float:
-    """The time limit, when it is one.
+def seconds_of(text: str) -> float:
+    """The time limit in seconds.
 
     Raises:
-        InputError: it is not above zero.
+        InputError: it is no number above zero.
     """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
         from ...hardware.errors import InputError
 
-        raise InputError(f"--time-limit: {seconds:g} is no time; give seconds above 0")
+        raise InputError(f"--time-limit: {text!r} is no time; give seconds above 0")
     return seconds

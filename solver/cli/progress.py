@@ -61,12 +61,7 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-        )
+        text = TextColumn("{task.description}", markup=False)
         console = Console(stderr=True)
         with Bar(BarColumn(), MofNCompleteColumn(), text, TimeElapsedColumn(), console=console, transient=True) as bar:
             task = bar.add_task(self._what, total=self._total)

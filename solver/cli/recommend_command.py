@@ -17,7 +17,7 @@ from .options import (
     Hardware,
     Rules,
     TimeLimit,
-    checked_time_limit,
+    seconds_of,
 )
 from .progress import Progress
 from .shell import ExitCode, say_error
@@ -54,7 +54,7 @@ def recommend(
 
     Example: tileproof recommend examples/cases.csv --out result.csv --plans plans.csv
     """
-    seconds = checked_time_limit(time_limit)
+    seconds = seconds_of(time_limit)
     from ..tables import check_targets, plan_table, read_cases, result_table, write_tables
 
     check_targets(cases, [path for path in (out, plans) if path is not None])

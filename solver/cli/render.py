@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from textwrap import wrap
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from ...models.plan import BranchName
@@ -17,9 +18,17 @@ from ..result import BranchResult, BufferUse, CaseResult, Status
 _PLAIN_WIDTH = 140
 
 
+class _Output(Console):
+    """Console that leaves a closed pipe to the command."""
+
+    def on_broken_pipe(self) -> None:
+        """Not here: the command ends itself."""
+        raise BrokenPipeError
+
+
 def make_console() -> Console:
     """Console on stdout that prints text as it is."""
-    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    console = _Output(file=sys.stdout, markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in console._environ:
         console.width = _PLAIN_WIDTH
     return console
@@ -28,18 +37,20 @@ def make_console() -> Console:
 def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
     """Table in the house style; ``numbers`` names the right-aligned columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for index, column in enumerate(columns):
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=index == 0)
     return table
 
 
 def show_result(result: CaseResult, *, winner_only: bool = False) -> None:
     """Header, branches, the winner's plan and buffers, and why other branches are impossible."""
     console = make_console()
-    console.print(case_line(result.case), style="bold")
+    console.print(case_line(result.case), style="bold", soft_wrap=not console.is_terminal)
     console.print(
         f"hardware {result.hardware}, rules {result.rules}, environment {result.environment}; "
-        f"times are those of latency model {result.model_version}, not measured"
+        f"times are those of latency model {result.model_version}, not measured",
+        soft_wrap=not console.is_terminal,
     )
     console.print()
     shown = [name for name in result.branches if not winner_only or name == result.winner]
@@ -82,7 +93,7 @@ def _branch_table(result: CaseResult, names: list[BranchName]) -> Table:
 def _why_no_plan(branch: BranchResult) -> str:
     if branch.conflict:
         return ", ".join(member.rule for member in branch.conflict)
-    return branch.reason or ""
+    return "no plan obeys all rules" if branch.status is Status.INFEASIBLE else branch.reason or ""
 
 
 def _us(value: float | None) -> str:
@@ -103,13 +114,23 @@ def _show_winner(console: Console, result: CaseResult) -> None:
     proof = "proven" if result.verdict == "proven" else "not proven: a branch is open at the time limit"
     console.print(f"winner: {result.winner}, {_us(best.latency_us)} us ({proof})", style="bold")
     fields = [f"{name} {value}" for name, value in best.plan.model_dump(exclude_none=True).items() if name != "branch"]
-    console.print(f"  plan: {', '.join(fields)}", soft_wrap=not console.is_terminal)
+    _print_list(console, "plan", fields)
     stages = [f"{name} {us:.3f}" for name, us in (best.stages_us or {}).items() if us]
-    console.print(f"  stages, us: {', '.join(stages) or 'none'}", soft_wrap=not console.is_terminal)
+    _print_list(console, "stages, us", stages or ["none"])
     console.print()
     if result.buffers:
         console.print(_buffer_table(result.buffers))
         console.print()
+
+
+def _print_list(console: Console, name: str, items: list[str]) -> None:
+    """``name: item, item`` under its own indent; an item is never broken."""
+    unbroken = ", ".join(item.replace(" ", "\0") for item in items)
+    lines = wrap(
+        unbroken, console.width, initial_indent=f"  {name}: ", subsequent_indent="    ", break_on_hyphens=False
+    )
+    for line in lines:
+        console.print(line.replace("\0", " "), soft_wrap=True)
 
 
 def _buffer_table(buffers: list[BufferUse]) -> Table:

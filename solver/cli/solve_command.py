@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -19,7 +18,7 @@ from .options import (
     Hardware,
     Rules,
     TimeLimit,
-    checked_time_limit,
+    seconds_of,
 )
 from .progress import Progress
 from .shell import ExitCode
@@ -100,8 +99,8 @@ def solve(
     result = _solve(
         case,
         _branches(branch),
-        checked_time_limit(time_limit),
-        dump_model,
+        seconds_of(time_limit),
+        None if dump_model is None else _made_folder(dump_model),
         all_branches=not winner_only,
         hardware=hardware,
         rules=rules,
@@ -136,7 +135,10 @@ def _case(texts: dict[str, str | None], b: str | None, flags: dict[str, bool]) -
     try:
         return make_case(**case_fields(texts), **flags)
     except InputError as error:
-        raise InputError(f"{error.column}: {error.message}" if error.column else error.message) from None
+        message = f"{error.column}: {error.message}" if error.column else error.message
+        if b is not None and message.startswith("batch_a: "):
+            message = f"-b: {message.removeprefix('batch_a: ')}"
+        raise InputError(message) from None
 
 
 def _branches(names: list[str] | None) -> tuple[BranchName, ...]:
@@ -156,6 +158,21 @@ def _branches(names: list[str] | None) -> tuple[BranchName, ...]:
                 f"--branch: {name!r} is not known{did_you_mean(name, BRANCHES)}; allowed: {', '.join(BRANCHES)}"
             )
     return tuple(cast("BranchName", name) for name in chosen)
+
+
+def _made_folder(path: Path) -> Path:
+    """The folder, made when it is not there.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    from ...hardware.errors import InputError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--dump-model: folder {path} cannot be made: {error.strerror}") from None
+    return path
 
 
 def _solve(
@@ -184,7 +201,8 @@ def _solve(
 
 def _verified(result: CaseResult, hardware: str, *, to_stderr: bool) -> bool:
     """Confirm the verdicts by enumeration and print the outcome of each."""
-    verify_result = import_module("..verify", __package__).verify_result
+    from ..verify import verify_result
+
     with Progress("branches verified", len(result.branches)) as progress:
         lines = verify_result(result, hardware=hardware, progress=lambda text: progress.update(0, text))
     for line in lines:

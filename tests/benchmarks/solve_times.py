@@ -22,7 +22,7 @@ from tileproof.models.branches import BRANCH_OF
 from tileproof.models.context import Context
 from tileproof.models.plan import BRANCHES
 from tileproof.solver.api import make_context
-from tileproof.solver.branch import SolveOptions, entry_conflict, solve_branch
+from tileproof.solver.branch import SolveOptions, breaks_entry, solve_branch
 
 SIZES = Path(__file__).parent.parent / "data" / "bmm_sizes.csv"
 
@@ -64,7 +64,7 @@ def main() -> None:
     for case in cases:
         ctx: Context = make_context(case, args.hardware, args.rules)
         for name in BRANCHES:
-            if entry_conflict(ctx, name):
+            if breaks_entry(ctx, name):
                 continue
             ctx = make_context(case, args.hardware, args.rules)
             begin = time.perf_counter()

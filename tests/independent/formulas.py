@@ -494,6 +494,52 @@ def special_us(case: Case, chip: Chip, environment: str, plan: Plan) -> Fraction
 STAGES = {"asw_basic": asw_basic, "stream_k": stream_k, "iter_batch": iter_batch, "merge_batch": merge_batch}
 
 
+def stages(case: Case, chip: Chip, environment: str, plan: Plan) -> Stages:
+    """Stages of a Cube plan, cycles."""
+    p = Problem.of(case)
+    machine = Machine.of(chip, environment, p)
+    if plan["branch"] == "to_matmul":
+        return STAGES[plan["inner_branch"]](folded(p), machine, plan)
+    return STAGES[plan["branch"]](p, machine, plan)
+
+
+def derived(case: Case, chip: Chip, plan: Plan) -> dict[str, int]:
+    """Plan fields that follow from the others (sections 5 and 6)."""
+    p = Problem.of(case)
+    branch = plan["branch"]
+    if branch == "to_matmul":
+        p, branch = folded(p), plan["inner_branch"]
+    depth = max(plan["step_ka"], plan["step_kb"]) * plan["base_k"]
+    if branch == "merge_batch":
+        b_core = cdiv(p.B, chip.cores)
+        return {"b_core": b_core, "used_core_num": cdiv(p.B, b_core), "k_l1": min(p.K, depth)}
+    if branch == "stream_k":
+        single_b = cdiv(p.B, plan["grid_b"])
+        return {
+            "b_core": single_b,
+            "used_core_num": plan["grid_b"] * plan["grid_m"] * plan["grid_n"] * plan["grid_k"],
+            "single_core_m": up(cdiv(p.M, plan["grid_m"]), 16),
+            "single_core_n": up(cdiv(p.N, plan["grid_n"]), 16),
+            "single_core_k": up(cdiv(p.K, plan["grid_k"]), 16),
+            "k_l1": min(plan["single_core_k"], depth),
+            "m_cnt": plan["grid_m"] * cdiv(plan["single_core_m"], plan["base_m"]),
+            "n_cnt": plan["grid_n"] * cdiv(plan["single_core_n"], plan["base_n"]),
+            "workspace_bytes": chip.cores * 256 * 256 * 4 + 20 * 2**20,
+        }
+    m_cnt, n_cnt = cdiv(p.M, plan["base_m"]), cdiv(p.N, plan["base_n"])
+    shared = {"m_cnt": m_cnt, "n_cnt": n_cnt}
+    if branch == "iter_batch":
+        whole = plan["l1_form"] in "abcd"
+        groups = cdiv(p.B, plan["iter_l1"])
+        return {
+            **shared,
+            "b_core": plan["iter_l1"] * cdiv(groups, chip.cores),
+            "used_core_num": min(chip.cores, groups),
+            "k_l1": p.K if whole else min(p.K, depth),
+        }
+    return {**shared, "used_core_num": min(chip.cores, m_cnt * n_cnt * p.B), "k_l1": min(p.K, depth)}
+
+
 def folded(p: Problem) -> Problem:
     """Section 6.2: the matmul that ToMatmul leaves; the alignment of the output stays that of the whole case."""
     if p.B_B == 1:
@@ -508,8 +554,8 @@ def latency_us(case: Case, chip: Chip, environment: str, plan: Plan) -> Fraction
     p = Problem.of(case)
     machine = Machine.of(chip, environment, p)
     if plan["branch"] != "to_matmul":
-        return machine.total_us(plan, STAGES[plan["branch"]](p, machine, plan))
-    inner = machine.total_us(plan, STAGES[plan["inner_branch"]](folded(p), machine, plan))
+        return machine.total_us(plan, stages(case, chip, environment, plan))
+    inner = machine.total_us(plan, stages(case, chip, environment, plan))
     if p.B_A == 1 and not p.trans_b:
         inner += 2 * p.B * p.K * p.N * p.s / (Fraction("0.88") * chip.hbm) / MHZ
     return inner

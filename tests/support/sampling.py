@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,18 +43,26 @@ def draw(structure: Structure, rng: np.random.Generator, size: int) -> Points:
 
 
 def feasible(
-    ctx: Context, branch: Branch, structures: Sequence[Structure], rng: np.random.Generator, wanted: int, tries: int = 4000
+    ctx: Context,
+    branch: Branch,
+    structures: Sequence[Structure],
+    rng: np.random.Generator,
+    wanted: int,
+    where: Callable[[Points], Any] | None = None,
+    tries: int = 4000,
 ) -> list[tuple[Structure, dict[str, int]]]:
-    """Up to ``wanted`` random points that obey every rule, spread over the structures."""
+    """Up to ``wanted`` random points that obey every rule, spread over the structures; ``where`` selects among them."""
     found: list[tuple[Structure, dict[str, int]]] = []
-    order = rng.permutation(len(structures))
     share = max(1, -(-wanted // len(structures)))
-    for index in order:
-        if len(found) >= wanted:
-            break
-        structure = structures[int(index)]
-        points = draw(structure, rng, tries)
-        _, mask = evaluate_points(ctx, branch, structure, points)
-        chosen = np.flatnonzero(mask)
-        found += [(structure, points.row(int(i))) for i in rng.permutation(chosen)[:share]]
+    for _ in range(3):
+        for index in rng.permutation(len(structures)):
+            if len(found) >= wanted:
+                return found[:wanted]
+            structure = structures[int(index)]
+            points = draw(structure, rng, tries)
+            _, mask = evaluate_points(ctx, branch, structure, points)
+            if where is not None:
+                mask = mask & where(points)
+            chosen = rng.permutation(np.flatnonzero(mask))[:share]
+            found += [(structure, points.row(int(i))) for i in chosen]
     return found[:wanted]

@@ -1,0 +1,239 @@
+"""Pins: what the user fixes or bounds, as one more rule each.
+
+A pin names any plan field, derived ones and ``latency_us`` included: ``base_m=128``, ``base_k=64..256``,
+``merge_b0>=4``, ``l1_form=b``, ``base_m=base_n``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any, Final, get_args
+
+from ..hardware.errors import InputError
+from .algebra import Algebra
+from .branches.base import ATOM, NARROW, Branch, Counts, Structure, Wide, Word
+from .context import Context
+from .latency import Outcome, Values
+from .plan import PLAN_FIELDS, BranchName, Plan
+
+LATENCY: Final = "latency_us"
+PIN_FIELDS: Final = (*PLAN_FIELDS, LATENCY)
+_FORM: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(<=|>=|==|=|<|>)\s*(\S.*?)\s*$")
+_RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)$")
+#: Plan field -> decision, for fields that are a decision (times its atom).
+_DECISION_OF: Final = {
+    "base_m": "um", "base_n": "un", "base_k": "uk", "step_ka": "step_ka", "step_kb": "step_kb", "tail_m": "tail_m",
+    "tail_n": "tail_n", "iter_l1": "iter_l1", "iter_l0": "iter_l0", "merge_b0": "merge_b0", "b_l1": "b_l1",
+    "grid_b": "grid_b", "grid_m": "grid_m", "grid_n": "grid_n", "grid_k": "grid_k", "l1_buffers": "l1_buffers",
+    "ub_buffers": "ub_buffers",
+}  # fmt: skip
+#: Fields kept in whole atoms, and the rule that says so.
+_ALIGNED: Final = ("base_m", "base_n", "base_k", "single_core_m", "single_core_n")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One pin: ``field operator value``; ``low`` and ``high`` for numbers, ``word`` for words, ``other`` for a field."""
+
+    field: str
+    text: str
+    low: Fraction | None = None
+    high: Fraction | None = None
+    word: str | None = None
+    other: str | None = None
+
+    @property
+    def rule(self) -> str:
+        """Id of the rule that the pin is."""
+        return f"pin.{self.field}"
+
+
+def word_values(field: str) -> tuple[str, ...]:
+    """Words a field may have; empty for numbers."""
+    annotation = Plan.model_fields[field].annotation
+    for part in get_args(annotation):
+        if part is not type(None) and get_args(part):
+            return tuple(get_args(part))
+    return tuple(get_args(annotation)) if field == "branch" else ()
+
+
+def parse_pin(text: str) -> Pin:
+    """Read one pin.
+
+    Raises:
+        InputError: not a pin, an unknown field (with the nearest known one), a word or number that is none.
+    """
+    match = _FORM.match(text)
+    if match is None:
+        raise InputError(f"pin {text!r} is not understood; allowed: field=value, field=low..high, field>=value, field=field")
+    field, operator, value = match.groups()
+    if field not in PIN_FIELDS:
+        close = get_close_matches(field, PIN_FIELDS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"pin {text!r}: {field!r} is no plan field{hint}")
+    shown = f"{field}{'=' if operator == '==' else operator}{value}"
+    equal = operator in ("=", "==")
+    words = () if field == LATENCY else word_values(field)
+    if words or field == "core_map":
+        if words and value not in words:
+            raise InputError(f"pin {text!r}: {field} is one of {', '.join(words)}")
+        if not equal:
+            raise InputError(f"pin {text!r}: {field} is a word; allowed is {field}=word")
+        return Pin(field, shown, word=value)
+    if equal and value in PIN_FIELDS:
+        return Pin(field, shown, other=value)
+    if (span := _RANGE.match(value)) and equal:
+        low, high = (_number(text, field, part) for part in span.groups())
+        if low > high:
+            raise InputError(f"pin {text!r}: the range is empty, {span[1]} is above {span[2]}")
+        return Pin(field, shown, low=low, high=high)
+    number = _number(text, field, value)
+    strict = 0 if field == LATENCY else 1
+    if equal:
+        return Pin(field, shown, low=number, high=number)
+    if operator.startswith("<"):
+        return Pin(field, shown, high=number - (strict if operator == "<" else 0))
+    return Pin(field, shown, low=number + (strict if operator == ">" else 0))
+
+
+def _number(text: str, field: str, value: str) -> Fraction:
+    try:
+        number = Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        close = get_close_matches(value, PIN_FIELDS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"pin {text!r}: {value!r} is no number and no plan field{hint}") from None
+    if field != LATENCY and number.denominator != 1:
+        raise InputError(f"pin {text!r}: {field} is a whole number")
+    if not -(2**40) < number < 2**40:
+        raise InputError(f"pin {text!r}: {value} is out of range; allowed is below 2^40")
+    return number
+
+
+def parse_pins(pins: Iterable[str | Pin] | Mapping[str, Any]) -> tuple[Pin, ...]:
+    """Read pins given as texts, or as a mapping of field to value (a number, a word, or a pair low, high)."""
+    if isinstance(pins, Mapping):
+        texts = []
+        for field, value in pins.items():
+            if isinstance(value, tuple | list):
+                texts.append(f"{field}={value[0]}..{value[1]}")
+            else:
+                texts.append(f"{field}={value}")
+        pins = texts
+    return tuple(pin if isinstance(pin, Pin) else parse_pin(pin) for pin in pins)
+
+
+class PinnedBranch(Branch):
+    """A branch with pins: the same formulas, and one more rule for each pin."""
+
+    def __init__(self, inner: Branch, pins: tuple[Pin, ...]) -> None:
+        self.inner = inner
+        self.pins = pins
+
+    @property
+    def name(self) -> BranchName:  # type: ignore[override]
+        """Name of the branch."""
+        return self.inner.name
+
+    @property
+    def exact_costs(self) -> bool:  # type: ignore[override]
+        """A pinned least latency needs exact costs."""
+        return any(pin.field == LATENCY and pin.low is not None for pin in self.pins)
+
+    def rule_ids(self) -> dict[str, Pin]:
+        """Rule id of every pin; pins of the same field are numbered."""
+        result: dict[str, Pin] = {}
+        for pin in self.pins:
+            rule, number = pin.rule, 2
+            while rule in result:
+                rule, number = f"{pin.rule}#{number}", number + 1
+            result[rule] = pin
+        return result
+
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        self.inner.entry(alg, ctx)
+
+    def wide(self, ctx: Context, *, free: bool) -> Wide:
+        """Domains that include every pinned value."""
+        reach: dict[str, int] = {}
+        for pin in self.pins:
+            name = _DECISION_OF.get(pin.field)
+            least = pin.low
+            if name is None or least is None:
+                continue
+            atom = {"um": ATOM, "un": ATOM, "uk": ctx.atom_k}.get(name, 1)
+            reach[name] = max(reach.get(name, 1), -(-int(least) // atom))
+            if pin.field in ("step_ka", "step_kb"):
+                reach["step_k"] = max(reach.get("step_k", 1), reach[name])
+        for name in ("step_m", "step_n"):
+            for pin in self.pins:
+                if pin.field == name and pin.low is not None:
+                    reach["step_part"] = max(reach.get("step_part", 1), int(pin.low))
+        return Wide({name: min(value, 2**20) for name, value in reach.items()}, free)
+
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+        return self.inner.structures(ctx, complete=True, wide=self.wide(ctx, free=wide.free))
+
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
+        return self.inner.fields(alg, ctx, v, counts)
+
+    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        return self.inner.values(ctx, plan)
+
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        outcome = self.inner.formula(alg, ctx, v)
+        fields = self.inner.fields(alg, ctx, v, outcome.counts)
+        fields.update({"branch": self.name, "out_dtype_bytes": ctx.so})
+        raw: dict[str, Any] = {}
+        for rule, pin in self.rule_ids().items():
+            if pin.field == LATENCY:
+                self._latency(alg, ctx, rule, pin, outcome)
+            elif pin.field not in fields or (pin.other is not None and pin.other not in fields):
+                alg.rule(rule, 0, ">=", 1)
+            elif pin.word is not None:
+                self._word(alg, rule, pin.word, fields[pin.field])
+            else:
+                left = self._value(alg, ctx, raw, pin, pin.field, fields)
+                if pin.other is not None:
+                    alg.rule(rule, left, "==", self._value(alg, ctx, raw, pin, pin.other, fields))
+                elif pin.low is not None and pin.low == pin.high:
+                    alg.rule(rule, left, "==", int(pin.low))
+                else:
+                    if pin.low is not None:
+                        alg.rule(rule, left, ">=", int(pin.low))
+                    if pin.high is not None:
+                        alg.rule(rule, left, "<=", int(pin.high))
+        return outcome
+
+    @staticmethod
+    def _value(alg: Algebra, ctx: Context, raw: dict[str, Any], pin: Pin, field: str, fields: Mapping[str, Any]) -> Any:
+        """Value of a field; a pin that no aligned value can meet is held against the field as the user wrote it."""
+        if field not in raw:
+            value = fields[field]
+            value = value() if callable(value) else value
+            if isinstance(value, str | Word):
+                raise InputError(f"pin {pin.text!r}: {field} is a word and cannot be compared with a number")
+            atom = ctx.atom_k if field == "base_k" else ATOM
+            if field in _ALIGNED and pin.low is not None and pin.high is not None and -(-pin.low // atom) * atom > pin.high:
+                value = alg.aligned(f"align.{field}", value, atom)
+            raw[field] = value
+        return raw[field]
+
+    @staticmethod
+    def _word(alg: Algebra, rule: str, word: str, value: Any) -> None:
+        if isinstance(value, Word):
+            code = value.names.index(word) if word in value.names else len(value.names)
+            alg.rule(rule, value.code(), "==", code)
+        else:
+            alg.rule(rule, int(value == word), "==", 1)
+
+    @staticmethod
+    def _latency(alg: Algebra, ctx: Context, rule: str, pin: Pin, outcome: Outcome) -> None:
+        if pin.high is not None:
+            alg.rule_cost(rule, outcome.stages.total, "<=", int(pin.high * ctx.ticks_per_us // 1))
+        if pin.low is not None:
+            alg.rule_cost(rule, outcome.stages.total, ">=", -int(-pin.low * ctx.ticks_per_us // 1))

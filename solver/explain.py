@@ -1,0 +1,369 @@
+"""Why a branch is impossible: minimal conflicts, and the least change of each member that would help.
+
+A conflict is a set of named rules (pins among them) that no plan obeys together, while dropping any one member leaves a
+plan. Assumption cores of OR-Tools are a first guess only: every core is solved again by itself, the union over all
+structures of the branch is shrunk by deletion, and what remains is minimal by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from ..hardware.errors import InternalError
+from ..models.algebra import Cond, IntAlgebra, Piece, Rates, RuleCheck, Value
+from ..models.branches import BRANCH_OF, Structure
+from ..models.branches.base import Wide
+from ..models.context import Context
+from ..models.pins import LATENCY, Pin, PinnedBranch, word_values
+from ..models.plan import BranchName
+from ..models.rules import RuleInfo, rule_info
+from .cp_algebra import CpAlgebra, Lin, high
+from .cpsat import PROFILE
+from .result import Conflict, ConflictMember
+
+#: Case rules without which a branch has no formulas at all.
+_FATAL = (
+    "entry.k_at_least_2",
+    "entry.output_not_empty",
+    "entry.k_at_most_1",
+    "entry.batch_to_fold",
+    "entry.fold_one_side",
+)
+#: Kinds in the order in which members are tried for removal: what is left last is what engineers act on.
+_REMOVAL = ("cover", "buffer", "step", "policy", "entry", "align", "pin", "cap")
+_MOST_CONFLICTS = 3
+_SECONDS = 10.0
+
+Rules = frozenset[str]
+
+
+class RulesAlgebra(CpAlgebra):
+    """The rules of a branch without its costs (unless a latency is pinned).
+
+    With ``relaxed`` set, the comparisons of that rule are collected instead of posted.
+    """
+
+    def __init__(self, *, explain: bool, costs: bool, relaxed: str | None = None) -> None:
+        super().__init__(None, explain=explain, exact=costs)
+        self._costs = costs
+        self._relaxed = relaxed
+        self.collected: list[tuple[Value, str, Value]] = []
+
+    def ticks(self, rates: Rates, counts: Sequence[Value]) -> Value:
+        return super().ticks(rates, counts) if self._costs else 0
+
+    def classes(self, x: Value, pieces: Sequence[Piece], counts: Sequence[Value]) -> Value:
+        return super().classes(x, pieces, counts) if self._costs else 0
+
+    def share(self, cost: Value, whole: int, part: Value) -> Value:
+        return super().share(cost, whole, part) if self._costs else 0
+
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
+        return super().pick(selector, costs) if self._costs else 0
+
+    def worst(self, costs: Sequence[Value]) -> Value:
+        return super().worst(costs) if self._costs else 0
+
+    def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
+        return super().either(cond, yes, no) if self._costs else 0
+
+    def aligned(self, rule_id: str, value: Value, atom: int) -> Value:
+        raw = self.variable(0, max(high(value), 2**21), rule_id)
+        self.rule(rule_id, raw, "==", value)
+        return raw
+
+    def rule(self, rule_id: str, left: Value, operator: str, right: Value) -> None:
+        if rule_id and rule_id == self._relaxed:
+            self.collected.append((left, operator, right))
+            return
+        super().rule(rule_id, left, operator, right)
+
+
+@dataclass
+class _Model:
+    """Explain model of one structure: the literal of every rule, and the cores found so far."""
+
+    structure: Structure
+    alg: RulesAlgebra
+    rules: Rules
+    impossible: bool
+    cores: list[Rules] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Least change of one member: the value it would need, the one it has, and what to say."""
+
+    helps: bool
+    text: str
+    needs: int | None = None
+    has: int | None = None
+
+
+class Explainer:
+    """Conflicts of one branch of one case with its pins."""
+
+    def __init__(self, ctx: Context, name: BranchName, pins: tuple[Pin, ...] = ()) -> None:
+        self.ctx = ctx
+        self.branch = PinnedBranch(BRANCH_OF[name], pins)
+        self.pins = self.branch.rule_ids()
+        entry = IntAlgebra()
+        self.branch.entry(entry, ctx)
+        self.entry: dict[str, RuleCheck] = {check.rule: check for check in entry.checks}
+        self._costs = any(pin.field == LATENCY for pin in pins)
+        self._models: list[_Model] | None = None
+
+    # -- feasibility of a subset of rules
+    def _structures(self) -> list[Structure]:
+        """Structures of the wide search space, without those that another one makes needless here."""
+        fields = {pin.field for pin in self.branch.pins} | {p.other for p in self.branch.pins if p.other}
+        source = self.ctx.profile == "source"
+        one_l0 = not source and not fields & {"l0_buffers", LATENCY}
+        flagged = not source and not fields & {"l0c_buffers", "fixpipe_unitflag", LATENCY}
+        kept = []
+        for structure in self.branch.structures(self.ctx, complete=True, wide=Wide(free=True)):
+            constants = structure.constants
+            if one_l0 and constants.get("l0_buffers", 1) != 1:
+                continue
+            if flagged and (constants.get("l0c_buffers", 1), constants.get("fixpipe_unitflag", 1)) != (1, 1):
+                continue
+            kept.append(structure)
+        return kept
+
+    def _build(self, structure: Structure, relaxed: str | None = None) -> tuple[RulesAlgebra, dict[str, Lin]]:
+        alg = RulesAlgebra(explain=relaxed is None, costs=self._costs, relaxed=relaxed)
+        values = {d.name: alg.variable(d.domain()[0], d.domain()[-1], d.name, d.values) for d in structure.decisions}
+        self.branch.entry(alg, self.ctx)
+        self.branch.formula(alg, self.ctx, {**structure.constants, **values})
+        return alg, values
+
+    @property
+    def models(self) -> list[_Model]:
+        """Explain models of all structures."""
+        if self._models is None:
+            self._models = []
+            for structure in self._structures():
+                alg, _ = self._build(structure)
+                assert alg.literals is not None
+                self._models.append(_Model(structure, alg, frozenset(alg.literals), bool(alg.violated)))
+        return self._models
+
+    def _core_of(self, model: _Model, rules: Rules) -> Rules | None:
+        """Rules that clash in one structure, or None when it has a plan."""
+        for core in model.cores:
+            if core <= rules:
+                return core
+        if model.impossible:
+            return frozenset()
+        asked = model.rules & rules
+        core = self._solve(model, asked)
+        if core is None:
+            return None
+        # OR-Tools may name literals outside the assumptions or too few of them: solve the core again by itself.
+        if not core <= asked or (core != asked and self._solve(model, core) is None):
+            core = asked
+        model.cores.append(core)
+        return core
+
+    def _solve(self, model: _Model, rules: Rules) -> Rules | None:
+        literals = model.alg.literals
+        assert literals is not None
+        names = sorted(rules)
+        model.alg.model.clear_assumptions()
+        model.alg.model.add_assumptions([literals[name] for name in names])
+        solver = _solver()
+        status = solver.solve(model.alg.model)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        if status != cp_model.INFEASIBLE:
+            raise InternalError(f"explaining {self.branch.name}: OR-Tools answers {solver.status_name(status)}")
+        index = {literals[name].index: name for name in names}
+        found = solver.sufficient_assumptions_for_infeasibility()
+        return frozenset(index.get(literal, "?") for literal in found)
+
+    def core(self, rules: Rules) -> Rules | None:
+        """Rules among the given ones that clash in every structure together, or None when a plan obeys them all."""
+        union: set[str] = set()
+        for model in self.models:
+            core = self._core_of(model, rules)
+            if core is None:
+                return None
+            union |= core
+        return frozenset(union)
+
+    @property
+    def all_rules(self) -> Rules:
+        """Every rule of the branch."""
+        return frozenset().union(*(model.rules for model in self.models))
+
+    # -- conflicts
+    def minimal(self, rules: Rules) -> Rules | None:
+        """A minimal conflict among the given rules, or None when they are feasible together."""
+        current = self.core(rules)
+        if current is None:
+            return None
+        for rule in sorted(current, key=lambda r: (_REMOVAL.index(r.partition(".")[0]), r)):
+            if rule in current:
+                smaller = self.core(current - {rule})
+                if smaller is not None:
+                    current = smaller
+        if not current:
+            raise InternalError(f"explaining {self.branch.name}: the definitions alone have no solution")
+        return current
+
+    def conflicts(self, most: int = _MOST_CONFLICTS) -> list[Conflict]:
+        """Up to ``most`` disjoint minimal conflicts with their repairs; empty when the branch is feasible."""
+        fatal = [rule for rule in _FATAL if rule in self.entry and not self.entry[rule].holds]
+        if fatal:
+            return [self._conflict(frozenset({rule})) for rule in fatal[:most]]
+        found: list[Conflict] = []
+        rules = self.all_rules
+        while len(found) < most:
+            conflict = self.minimal(rules)
+            if conflict is None:
+                break
+            found.append(self._conflict(conflict))
+            rules = rules - conflict
+        return found
+
+    def _conflict(self, rules: Rules) -> Conflict:
+        order = sorted(rules, key=lambda r: (r.partition(".")[0] != "pin", r))
+        members = [self._member(rule) for rule in order]
+        policy = all(member.kind == "policy" for member in members)
+        return Conflict(members=members, policy_only=policy)
+
+    def _member(self, rule: str) -> ConflictMember:
+        info = self._info(rule)
+        change = self.relaxation(rule)
+        text = info.text
+        check = self.entry.get(rule)
+        if check is not None:
+            text = f"{info.text} (here {check.left} {check.operator} {check.right} is false)"
+        elif change.needs is not None and not rule.startswith("pin."):
+            text = f"{info.text} (needs {change.needs} {info.unit}, has {change.has} {info.unit})"
+        return ConflictMember(
+            rule=rule, kind=info.kind, text=text, repair=change.text, needs=change.needs, has=change.has
+        )
+
+    def _info(self, rule: str) -> RuleInfo:
+        pin = self.pins.get(rule)
+        if pin is None:
+            return rule_info(rule)
+        return RuleInfo(id=rule, text=f"pinned: {pin.text}")
+
+    # -- least relaxations
+    def relaxation(self, rule: str) -> Relaxation:
+        """Least change of one rule alone, all others kept, that leaves a plan."""
+        if rule in _FATAL:
+            return Relaxation(False, "no tiling of this branch can change it")
+        rest = self.minimal(self.all_rules - {rule})
+        if rest is not None:
+            return Relaxation(False, f"no change of it alone helps: {', '.join(sorted(rest))} still clash")
+        pin = self.pins.get(rule)
+        if pin is not None and (pin.word is not None or self._no_field(pin)):
+            return self._word_relaxation(pin)
+        best: tuple[int, int, int] | None = None
+        for model in self.models:
+            if model.impossible or any(rule not in core for core in model.cores):
+                continue  # this structure clashes without the rule as well
+            candidate = self._least(model.structure, rule)
+            if candidate is not None and (best is None or candidate[0] < best[0]):
+                best = candidate
+        if best is None:
+            raise InternalError(f"explaining {self.branch.name}: no structure is feasible without {rule}")
+        return self._say(rule, pin, best)
+
+    def _no_field(self, pin: Pin) -> bool:
+        """Whether the branch lacks the pinned field."""
+        return pin.field != LATENCY and all(pin.field not in fields for fields in self._field_names())
+
+    def _field_names(self) -> list[set[str]]:
+        names = []
+        for model in self.models[:1]:
+            alg = IntAlgebra()
+            values = {d.name: d.domain()[0] for d in model.structure.decisions}
+            mixed = {**model.structure.constants, **values}
+            outcome = self.branch.inner.formula(alg, self.ctx, mixed)
+            names.append({*self.branch.inner.fields(alg, self.ctx, mixed, outcome.counts), "branch", "out_dtype_bytes"})
+        return names
+
+    def _word_relaxation(self, pin: Pin) -> Relaxation:
+        """Which other words leave a plan."""
+        if self._no_field(pin):
+            return Relaxation(False, f"branch {self.branch.name} has no {pin.field}; drop the pin")
+        others = []
+        for word in _alternatives(pin):
+            pins = tuple(replace(p, word=word, text=f"{p.field}={word}") if p is pin else p for p in self.branch.pins)
+            other = Explainer(self.ctx, self.branch.name, pins)
+            if other.core(other.all_rules) is None:
+                others.append(word)
+        return Relaxation(True, f"{pin.field} would have to be {' or '.join(others)}")
+
+    def _least(self, structure: Structure, rule: str) -> tuple[int, int, int] | None:
+        """(violation, left, right) of the rule at its least violation in one structure; None without a plan."""
+        alg, _ = self._build(structure, relaxed=rule)
+        if alg.violated or not alg.collected:
+            return None
+        differences = [d for left, operator, right in alg.collected for d in _excess(left, operator, right)]
+        worst = alg.variable(0, max(0, *(high(d) for d in differences)), "violation")
+        for difference in differences:
+            alg.row(worst - difference, 0, None)
+        alg.model.minimize(alg.expression(worst))
+        solver = _solver()
+        if solver.solve(alg.model) != cp_model.OPTIMAL:
+            return None
+        amount = alg.value(solver, worst)
+        for left, operator, right in alg.collected:
+            a, b = alg.value(solver, left), alg.value(solver, right)
+            if amount and amount in _excess(a, operator, b):
+                return amount, a, b
+        return amount, alg.value(solver, alg.collected[0][0]), alg.value(solver, alg.collected[0][2])
+
+    def _say(self, rule: str, pin: Pin | None, best: tuple[int, int, int]) -> Relaxation:
+        _, left, right = best
+        info = self._info(rule)
+        if pin is not None:
+            if pin.field == LATENCY:
+                shown = f"{self.ctx.us(left):.3f}"
+            elif pin.other is not None:
+                return Relaxation(True, f"{pin.field} would be {left} and {pin.other} {right}", left, right)
+            else:
+                shown = str(left)
+            sign = "at most" if left < right else "at least"
+            return Relaxation(True, f"{pin.field} would have to be {sign} {shown}", left, right)
+        if rule == "step.k_divide":
+            return Relaxation(True, "waiving it alone would do")
+        if info.kind == "align":
+            return Relaxation(True, f"{left} would have to count as aligned; the next aligned value is {right}", left, right)
+        if info.kind == "entry" or rule in self.entry:
+            if info.kind == "policy":
+                text = f"the threshold would have to be {left} {info.unit} instead of {right}"
+                return Relaxation(True, text, left, right)
+            return Relaxation(True, "only without this rule; the case would have to change", left, right)
+        bound = "threshold" if info.kind == "policy" else "limit"
+        text = f"needs {left} {info.unit}, has {right}: the {bound} would have to be {left} {info.unit}"
+        return Relaxation(True, text, left, right)
+
+
+def _alternatives(pin: Pin) -> list[str]:
+    return [word for word in word_values(pin.field) if word != pin.word]
+
+
+def _excess(left: Any, operator: str, right: Any) -> list[Any]:
+    """By how much a comparison is broken, in each direction it forbids."""
+    over, under = left - right, right - left
+    return {"<=": [over], ">=": [under], "==": [over, under]}[operator]
+
+
+def _solver() -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    for name, value in PROFILE.items():
+        setattr(solver.parameters, name, value)
+    solver.parameters.cp_model_presolve = False
+    solver.parameters.max_deterministic_time = _SECONDS
+    return solver
+
