@@ -40,19 +40,21 @@ class BmmCase(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    case_id: str = Field("", description="free name, carried through to every result")
-    batch_a: tuple[int, ...] = Field((1,), description="batch dims of A, at most 4, right-aligned with those of B")
-    batch_b: tuple[int, ...] = Field((1,), description="batch dims of B; each pair equal or one of them 1")
+    case_id: str = Field(default="", description="free name, carried through to every result")
+    batch_a: tuple[int, ...] = Field(
+        default=(1,), description="batch dims of A, at most 4, right-aligned with those of B"
+    )
+    batch_b: tuple[int, ...] = Field(default=(1,), description="batch dims of B; each pair equal or one of them 1")
     m: int = Field(description="rows of A and C, elements")
     n: int = Field(description="columns of B and C, elements")
     k: int = Field(description="summed extent, elements")
-    dtype: Dtype = Field("fp16", description="type of A and B")
-    out_dtype: OutDtype | None = Field(None, description="type of C; default follows the input type")
-    trans_a: bool = Field(False, description="A is stored [k, m]")
-    trans_b: bool = Field(False, description="B is stored [n, k]")
-    bias: BiasDtype | None = Field(None, description="type of the bias row, none without bias")
-    bias_batch: bool = Field(False, description="the bias has the batch dims of C")
-    format_b: Format = Field("ND", description="storage of B: plain or fractal NZ")
+    dtype: Dtype = Field(default="fp16", description="type of A and B")
+    out_dtype: OutDtype | None = Field(default=None, description="type of C; default follows the input type")
+    trans_a: bool = Field(default=False, description="A is stored [k, m]")
+    trans_b: bool = Field(default=False, description="B is stored [n, k]")
+    bias: BiasDtype | None = Field(default=None, description="type of the bias row, none without bias")
+    bias_batch: bool = Field(default=False, description="the bias has the batch dims of C")
+    format_b: Format = Field(default="ND", description="storage of B: plain or fractal NZ")
 
     @field_validator("batch_a", "batch_b", mode="before")
     @classmethod

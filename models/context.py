@@ -62,7 +62,9 @@ class Context:
     aligned_output: bool
 
     @classmethod
-    def of(cls, case: BmmCase, spec: NpuSpec, profile: Profile = "v0.4", environment: Environment = "profiler") -> Context:
+    def of(
+        cls, case: BmmCase, spec: NpuSpec, profile: Profile = "v0.4", environment: Environment = "profiler"
+    ) -> Context:
         """Context of a case."""
         width = max(len(case.batch_a), len(case.batch_b))
         left, right = ((1,) * (width - len(dims)) + dims for dims in (case.batch_a, case.batch_b))
@@ -110,10 +112,10 @@ class Context:
 
     def rates(self, key: tuple[Any, ...], build: Callable[[], Iterable[Fraction | int]]) -> Rates:
         """Rates of a cost, folded once for each ``key``."""
-        rates = self.memo.get(key)
+        rates: Rates | None = self.memo.get(key)
         if rates is None:
             rates = self.memo[key] = Rates.of(build())
-        return rates  # type: ignore[no-any-return]
+        return rates
 
     # -- sizes
     @cached_property

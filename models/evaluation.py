@@ -65,7 +65,7 @@ class Evaluation:
 
 def build_plan(alg: Algebra, ctx: Context, branch: Branch, values: Mapping[str, Any], outcome: Outcome) -> Plan:
     """The plan of one point of a branch's search space."""
-    fields = {}
+    fields: dict[str, Any] = {}
     for name, value in branch.fields(alg, ctx, values, outcome.counts).items():
         if isinstance(value, Word):
             fields[name] = value.names[int(value.code())]
@@ -76,7 +76,9 @@ def build_plan(alg: Algebra, ctx: Context, branch: Branch, values: Mapping[str, 
     return Plan.model_validate({"branch": branch.name, "out_dtype_bytes": ctx.so, **fields})
 
 
-def evaluate_values(ctx: Context, branch: Branch, values: Mapping[str, Any], extra: tuple[RuleCheck, ...] = ()) -> Evaluation:
+def evaluate_values(
+    ctx: Context, branch: Branch, values: Mapping[str, Any], extra: tuple[RuleCheck, ...] = ()
+) -> Evaluation:
     """Evaluate one point of a branch's search space."""
     alg = IntAlgebra()
     branch.entry(alg, ctx)
@@ -146,6 +148,12 @@ _FIELD_OF = {
 def _derived_step(plan: Plan, name: str) -> bool:
     """Steps that follow from the others: of a resident operand, or not used by the L1 form."""
     if plan.branch == "iter_batch":
-        streamed = {"step_ka", "step_kb"} if plan.l1_form in ("e", "f") else {"step_part"} if plan.l1_form in ("c", "d") else set()
+        streamed = (
+            {"step_ka", "step_kb"}
+            if plan.l1_form in ("e", "f")
+            else {"step_part"}
+            if plan.l1_form in ("c", "d")
+            else set()
+        )
         return name not in streamed
     return name == f"step_k{plan.full_load}"

@@ -1,7 +1,7 @@
 """Bounds of a formula over boxes of plans: interval arithmetic on NumPy arrays.
 
-Every count is a pair (least, largest); every cost is a lower bound in ticks. ``alive`` tells which boxes may still hold a
-plan that obeys all rules. The result is a valid bound by construction, so the search can drop a box whose bound is no
+Every count is a pair (least, largest); every cost is a lower bound in ticks. ``alive`` tells which boxes may still hold
+a plan that obeys all rules. The result is a valid bound by construction, so the search can drop a box whose bound is no
 better than a known plan, and the enumerator can prune without losing anything.
 """
 
@@ -98,8 +98,10 @@ class Truth:
 class IntervalAlgebra(Algebra):
     """Lower bounds of costs and certain violations of rules over ``size`` boxes."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, only: frozenset[str] | None = None) -> None:
         self.alive: np.ndarray[Any, np.dtype[np.bool_]] = np.ones(size, dtype=bool)
+        #: Rules that are in force; None for all. Hints follow from rules, so they are off for a selection.
+        self._only = only
 
     # -- counts
     def mul(self, x: Value, y: Value) -> Value:
@@ -185,7 +187,12 @@ class IntervalAlgebra(Algebra):
         return np.where(cond.certain, left, np.where(cond.possible, undecided, right))
 
     # -- rules
+    def _ignored(self, rule_id: str) -> bool:
+        return self._only is not None and rule_id != "" and rule_id not in self._only
+
     def rule(self, rule_id: str, left: Value, operator: str, right: Value) -> None:
+        if self._ignored(rule_id):
+            return
         if operator in ("<=", "=="):
             self.alive &= _lo(left) <= _hi(right)
         if operator in (">=", "=="):
@@ -193,11 +200,11 @@ class IntervalAlgebra(Algebra):
 
     def rule_cost(self, rule_id: str, cost: Value, operator: str, limit: int) -> None:
         # Only a lower bound of the cost is known, so a least value can be refuted by no box.
-        if operator == "<=":
+        if operator == "<=" and not self._ignored(rule_id):
             self.alive &= cost <= limit
 
     def rule_divides(self, rule_id: str, x: Value, y: Value) -> None:
-        if not isinstance(x, Interval) and not isinstance(y, Interval):
+        if not isinstance(x, Interval) and not isinstance(y, Interval) and not self._ignored(rule_id):
             self.alive &= upper(x, y) % lower(x, y) == 0
 
     # -- hints
@@ -205,14 +212,14 @@ class IntervalAlgebra(Algebra):
         return Interval(upper(x.lo, lo), lower(x.hi, hi)) if isinstance(x, Interval) else x
 
     def capped(self, x: Value, numerator: Value, denominator: Value) -> Value:
-        if not isinstance(x, Interval):
+        if not isinstance(x, Interval) or self._only is not None:
             return x
         limit = _hi(numerator) // upper(_lo(denominator), 1)
         self.alive &= x.lo <= limit
         return Interval(x.lo, upper(lower(x.hi, limit), x.lo))
 
     def floored(self, x: Value, numerator: Value, denominator: Value) -> Value:
-        if not isinstance(x, Interval):
+        if not isinstance(x, Interval) or self._only is not None:
             return x
         limit = -(-_lo(numerator) // _hi(denominator))
         self.alive &= x.hi >= limit

@@ -60,11 +60,8 @@ Sized = Sequence[tuple[int, Value]]
 def row_efficiency(ctx: Context, row_bytes: int, pitch_bytes: int) -> Fraction:
     """Share of the bandwidth that rows of ``row_bytes`` reach, at a pitch of ``pitch_bytes`` in memory."""
     spec = ctx.spec
-    for least, efficiency in spec.row_efficiency:
-        if row_bytes >= least:
-            break
-    else:
-        least, efficiency = spec.row_efficiency[-1]
+    least, efficiency = next((step for step in spec.row_efficiency if row_bytes >= step[0]), spec.row_efficiency[-1])
+    if row_bytes < least:
         efficiency = efficiency * Fraction(row_bytes, least)
     return efficiency if pitch_bytes % spec.pitch_alignment_bytes == 0 else efficiency * spec.unaligned_pitch_efficiency
 
@@ -88,9 +85,10 @@ class Rows:
         if self.ideal:
             return [(2**62, Fraction(1))]
         key = ("rows", self.atom, self.extent, self.pitch)
-        if key not in ctx.memo:
-            ctx.memo[key] = self._scan(ctx)
-        return ctx.memo[key]
+        found: list[tuple[int, Fraction]] | None = ctx.memo.get(key)
+        if found is None:
+            found = ctx.memo[key] = self._scan(ctx)
+        return found
 
     def _scan(self, ctx: Context) -> list[tuple[int, Fraction]]:
         best = ctx.spec.row_efficiency[0][0]
@@ -134,7 +132,7 @@ def whole_rows_b(ctx: Context) -> Rows:
 
 @dataclass(frozen=True)
 class Reads:
-    """Reads of one operand: ``rate`` bytes for each of ``count`` passes, ``extra`` (bytes, count) on top, from ``rows``.
+    """Reads of one operand from ``rows``: ``rate`` bytes for each of ``count`` passes, ``extra`` (bytes, count) on top.
 
     ``once`` are the bytes of the operand itself.
     """

@@ -15,8 +15,8 @@ from typing import Any, Final, get_args
 
 from ..hardware.errors import InputError
 from .algebra import Algebra
-from .branches.base import ATOM, NARROW, Branch, Counts, Structure, Wide, Word
-from .context import Context
+from .branches.base import NARROW, Branch, Counts, Structure, Wide, Word
+from .context import ATOM, Context
 from .latency import Outcome, Values
 from .plan import PLAN_FIELDS, BranchName, Plan
 
@@ -37,7 +37,7 @@ _ALIGNED: Final = ("base_m", "base_n", "base_k", "single_core_m", "single_core_n
 
 @dataclass(frozen=True)
 class Pin:
-    """One pin: ``field operator value``; ``low`` and ``high`` for numbers, ``word`` for words, ``other`` for a field."""
+    """One pin on ``field``: ``low`` and ``high`` for numbers, ``word`` for words, ``other`` for another field."""
 
     field: str
     text: str
@@ -69,7 +69,9 @@ def parse_pin(text: str) -> Pin:
     """
     match = _FORM.match(text)
     if match is None:
-        raise InputError(f"pin {text!r} is not understood; allowed: field=value, field=low..high, field>=value, field=field")
+        raise InputError(
+            f"pin {text!r} is not understood; allowed: field=value, field=low..high, field>=value, field=field"
+        )
     field, operator, value = match.groups()
     if field not in PIN_FIELDS:
         close = get_close_matches(field, PIN_FIELDS, n=1)
@@ -218,7 +220,12 @@ class PinnedBranch(Branch):
             if isinstance(value, str | Word):
                 raise InputError(f"pin {pin.text!r}: {field} is a word and cannot be compared with a number")
             atom = ctx.atom_k if field == "base_k" else ATOM
-            if field in _ALIGNED and pin.low is not None and pin.high is not None and -(-pin.low // atom) * atom > pin.high:
+            if (
+                field in _ALIGNED
+                and pin.low is not None
+                and pin.high is not None
+                and -(-pin.low // atom) * atom > pin.high
+            ):
                 value = alg.aligned(f"align.{field}", value, atom)
             raw[field] = value
         return raw[field]

@@ -52,7 +52,7 @@ class Points:
     def take(self, index: Any) -> Points:
         """The points of an index array or mask."""
         columns = {name: column[index] for name, column in self.columns.items()}
-        size = int(np.count_nonzero(index)) if getattr(index, "dtype", None) == bool else len(index)
+        size = int(np.count_nonzero(index)) if getattr(index, "dtype", None) == np.bool_ else len(index)
         return Points(columns, size)
 
     def expand(self, names: Sequence[str], rows: Array) -> Points:
@@ -100,9 +100,14 @@ def _alive(ctx: Context, branch: Branch, structure: Structure, points: Points) -
     return alg.alive
 
 
-def lower_bounds(ctx: Context, branch: Branch, structure: Structure, points: Points) -> tuple[Array, Any]:
-    """Lower bounds of the total (ticks) for every point, undecided decisions free, and which points may be feasible."""
-    alg = IntervalAlgebra(points.size)
+def lower_bounds(
+    ctx: Context, branch: Branch, structure: Structure, points: Points, only: frozenset[str] | None = None
+) -> tuple[Array, Any]:
+    """Lower bounds of the total (ticks) for every point, undecided decisions free, and which points may be feasible.
+
+    ``only`` selects the rules in force.
+    """
+    alg = IntervalAlgebra(points.size, only)
     values = _mixed(structure, points)
     total = branch.formula(alg, ctx, values).stages.total
     return np.broadcast_to(np.asarray(total), alg.alive.shape), alg.alive
@@ -115,11 +120,18 @@ def least_count(ctx: Context, branch: Branch, structure: Structure, points: Poin
     return int(np.min(count.lo if isinstance(count, Interval) else count))
 
 
-def evaluate_points(ctx: Context, branch: Branch, structure: Structure, points: Points) -> tuple[Array, Any]:
-    """Exact totals (ticks) of complete points and whether each obeys every rule."""
-    alg = ArrayAlgebra(points.size)
+def evaluate_points(
+    ctx: Context, branch: Branch, structure: Structure, points: Points, only: frozenset[str] | None = None
+) -> tuple[Array, Any]:
+    """Exact totals (ticks) of complete points and whether each obeys every rule (of ``only``)."""
+    alg = ArrayAlgebra(points.size, keep=only is not None)
     total = branch.formula(alg, ctx, point_values(structure, points)).stages.total
-    return np.broadcast_to(np.asarray(total), alg.mask.shape), alg.mask
+    mask = alg.mask
+    if only is not None:
+        mask = np.ones(points.size, dtype=bool)
+        for rule in only & alg.by_rule.keys() | ({""} & alg.by_rule.keys()):
+            mask &= alg.by_rule[rule]
+    return np.broadcast_to(np.asarray(total), mask.shape), mask
 
 
 def point_values(structure: Structure, points: Points) -> Mapping[str, Any]:

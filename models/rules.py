@@ -56,7 +56,7 @@ _HARD = _table(
     entry.k_at_most_1       | elements | K <= 1, or an empty output: only then do the vector cores do all the work
     entry.equal_batch       | batches  | batch_a == batch_b: the branch gives every batch its own A and B
     entry.no_bias           | operands | no bias: a merged product has no row to add it to
-    entry.merge_dtype       | flag     | input is 16-bit, 8-bit or hf32: the waste of merging is not affordable in plain fp32
+    entry.merge_dtype       | flag     | input is 16-bit, 8-bit or hf32: merging wastes too much in plain fp32
     entry.vector_pairs      | cores    | V == 2*C: the reduction needs two vector cores for each Cube core
     entry.fp32_k            | elements | K <= 2000000 for fp32: accuracy of the split accumulation
     entry.batch_to_fold     | batches  | B >= 2: with one batch there is nothing to fold
@@ -128,7 +128,7 @@ _V04 = _table(
     policy.merge_batches      | batches | B >= 4*C: every core has at least four batches (condition 1)
     policy.merge_memory_bound | FLOP    | merge_b0 * 2MN < R * (M+N): the wasted products stay hidden (conditions 2, 3)
     policy.merge_k_bytes      | B       | min(K, k_l1) * s >= 32 B (condition 4)
-    policy.merge_l1_batches   | B       | (merge_b0 + 1) * (M+N) * k_l1 * s <= L1: L1 holds more than one group (condition 5)
+    policy.merge_l1_batches   | B       | (merge_b0 + 1) * (M+N) * k_l1 * s <= L1: room beyond one group (condition 5)
     policy.merge_tile_bytes   | B       | max(b_l1*M, N) * k_l1 * s >= 16 KB (condition 5)
     policy.merge_core_bytes   | B       | ceil(B/C) * (M+N) * K * s >= 480 KB a core (condition 6)
     policy.iter_batches       | batches | B >= C: every core has a batch
@@ -137,7 +137,7 @@ _V04 = _table(
     policy.iter_forms         | form    | class 3 re-reads nothing: forms a to e only
     policy.iter_tile_bytes    | B       | a streamed part is at least 16 KB
     policy.iter_row_bytes     | B       | a streamed part that is cut along its rows has rows of at least 128 B
-    policy.streamk_parallel   | blocks  | B * ceil(M/16) * ceil(N/16) < C: too few blocks without cutting K (condition 1)
+    policy.streamk_parallel   | blocks  | B * ceil(M/16) * ceil(N/16) < C: too few blocks uncut (condition 1)
     policy.streamk_k          | elements | K >= 1690 * grid_k^2: the reduction stays small (condition 2)
     policy.asw_l1_share       | B       | 4 * max(A part, B part of one buffer) <= L1, a resident operand exempt
     policy.window             | cores   | swizzle_w is the largest divisor of C not above sqrt(C)
@@ -154,7 +154,7 @@ _SOURCE = _table(
     policy.source_tail        | pieces  | no tail split when batched
     policy.source_window      | cores   | swizzle_w is the largest divisor of C not above sqrt(C)
     policy.source_asw_batch   | flag    | equal batch, a full-load entry, or the fixed fallback block
-    policy.source_full_load   | flag    | full load: resident side at most 256 wide, bias without batch, enough work on the other
+    policy.source_full_load   | flag    | full load: resident side at most 256 wide, no bias batch, enough work
     policy.source_full_load_l1 | B      | full load: two copies of the resident operand fit L1
     policy.source_fixed_m     | elements | fallback block of unequal batches: base_m == min(256, M padded)
     policy.source_fixed_n     | elements | fallback block of unequal batches: base_n == min(256, N padded)

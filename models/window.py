@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 
-from .algebra import Algebra, Value
+from .algebra import Algebra, Rates, Value
 from .context import ATOM, Context
 from .latency import Reads, hbm_cost
 
@@ -67,13 +67,16 @@ def window_traffic(
             costs.append(cost if stays else alg.worst([cost, reads.missing_cost(alg, ctx, Fraction(part, cores))]))
         return costs[0] + costs[1]
 
+    def crossing_rate(nbytes: int | Fraction) -> Rates:
+        return ctx.rates(("crossing", nbytes), lambda: (nbytes * ctx.per_unique_byte,))
+
     def crossing(w: int) -> Value:
         total = hbm_cost(alg, ctx, 0)
         for reads, part, _, stays in sides(w):
             once, bytes_part = reads.once, reads.rate * Fraction(part, cores)
-            least = alg.ticks(ctx.rates(("once", once), lambda once=once: (once * ctx.per_unique_byte,)), (1,))
-            rates = ctx.rates(("passes", bytes_part), lambda part=bytes_part: (part * ctx.per_unique_byte,))
-            total = total + (least if stays else alg.worst([least, alg.ticks(rates, (reads.count,))]))
+            least = alg.ticks(crossing_rate(once), (1,))
+            passes = alg.ticks(crossing_rate(bytes_part), (reads.count,))
+            total = total + (least if stays else alg.worst([least, passes]))
         return total
 
     def units(w: int) -> Value:
@@ -84,8 +87,8 @@ def window_traffic(
         return total
 
     # Missing L2 never makes a read cheaper, so the case that fits is the floor of both.
-    missed = alg.either(fits, [0], [alg.pick(choice, [lambda w=w: shared(w) for w in options])])
-    crossed = alg.either(fits, [0], [alg.pick(choice, [lambda w=w: crossing(w) for w in options])])
+    missed = alg.either(fits, [0], [alg.pick(choice, [partial(shared, w) for w in options])])
+    crossed = alg.either(fits, [0], [alg.pick(choice, [partial(crossing, w) for w in options])])
     return Traffic(
         alg.worst([once, missed]),
         alg.worst([hbm_once, crossed]),

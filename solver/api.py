@@ -18,7 +18,7 @@ from ..models.rules import PROFILES, Profile, rule_info
 from .result import BranchResult, BufferUse, CaseResult, Status
 
 if TYPE_CHECKING:
-    from .branch import SolveOptions, Solved
+    from .branch import Solved, SolveOptions
 
 #: A later branch must be this much faster than an earlier one to win: 1000 * T <= 1001 * T_min (design section 8).
 _TOLERANCE = (1000, 1001)
@@ -113,7 +113,13 @@ def solve(
     if result.best is not None:
         free = replace(options, pins=(), tie_break=False, explain=False, dump_models=None)
         without = solve(
-            case, hardware=ctx.spec, rules=rules, environment=environment, branches=branches, options=free, all_branches=False
+            case,
+            hardware=ctx.spec,
+            rules=rules,
+            environment=environment,
+            branches=branches,
+            options=free,
+            all_branches=False,
         )
         if without.best is not None and result.best.latency_us is not None and without.best.latency_us is not None:
             price = result.best.latency_us - without.best.latency_us

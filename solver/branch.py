@@ -120,7 +120,9 @@ def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_abo
         if verdict is Verdict.OPTIMAL and options.tie_break:
             search.prefer()
     except RowOverflow as error:
-        return done(Status.FEASIBLE if search is not None and search.best else Status.UNKNOWN, search, reason=str(error))
+        return done(
+            Status.FEASIBLE if search is not None and search.best else Status.UNKNOWN, search, reason=str(error)
+        )
     if verdict is Verdict.INFEASIBLE:
         return done(Status.INFEASIBLE, **_explained(ctx, name, options))
     if verdict is Verdict.OPTIMAL:

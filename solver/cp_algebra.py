@@ -14,8 +14,8 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from ..models.algebra import Algebra, Cond, Piece, Rates, Value
 from ..hardware.errors import InternalError
+from ..models.algebra import Algebra, Cond, Piece, Rates, Value
 from .errors import RowOverflow
 
 LIMIT = 2**62
@@ -55,9 +55,9 @@ class Lin:
     __rmul__ = __mul__
 
     def __sub__(self, other: Value) -> Lin:
-        return self + (other * -1 if isinstance(other, Lin) else -other)
+        return self + (other * -1 if isinstance(other, Lin) else -int(other))
 
-    def __rsub__(self, other: Value) -> Lin:
+    def __rsub__(self, other: int) -> Lin:
         return self * -1 + other
 
     def key(self) -> tuple[Any, ...]:
@@ -312,7 +312,8 @@ class CpAlgebra(Algebra):
             variable = self.variable(count.lo, count.hi, f"n{len(self._variables)}")
             self.row(variable - count, 0, 0)
             self._cache[key] = variable
-        return self._cache[key]
+        plain: Lin = self._cache[key]
+        return plain
 
     def _tighten(self, rates: Sequence[Rates], counts: Sequence[Value]) -> None:
         """Cut the domain of counts that alone would push the cost past the ceiling, at the lowest of several rates.

@@ -1,8 +1,8 @@
 """The enumerator: the same question answered without CP-SAT, by listing plans.
 
-``exhaustive`` lists every plan of the complete search space (all fields, nothing left out as dominated); parts are only
-skipped when a capacity is exceeded with everything still undecided at its smallest. Otherwise interval bounds skip parts
-that cannot hold a plan as good as the best one seen. Memory stays below a few hundred MB: points are worked in chunks.
+``exhaustive`` lists every plan of the complete search space (all fields, nothing left out as dominated); parts are
+only skipped when a capacity is exceeded with everything still undecided at its smallest. Otherwise interval bounds skip
+parts that cannot hold a plan as good as the best one seen. Points are worked in chunks, so memory stays small.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from ..models.algebra import ArrayAlgebra
 from ..models.branches import Branch, Structure
+from ..models.branches.base import NARROW, Wide
 from ..models.context import Context
 from ..models.evaluation import PREFERENCE, Evaluation, evaluate_values
 from ..models.points import Array, Points, evaluate_points, lower_bounds, point_values
@@ -33,7 +34,8 @@ class Enumeration:
 class Enumerator:
     """Lists the plans of one branch of one case.
 
-    ``ceiling`` (ticks) skips plans slower than it; ``budget`` is a number of plans after which the listing ends.
+    ``ceiling`` (ticks) skips plans slower than it; ``budget`` is a number of plans after which the listing ends;
+    ``only`` asks for a plan that obeys just these rules, in the wide search space (to re-check a conflict).
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Enumerator:
         exhaustive: bool = False,
         ceiling: int | None = None,
         budget: int | None = None,
+        only: frozenset[str] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.ctx = ctx
@@ -51,13 +54,15 @@ class Enumerator:
         self.exhaustive = exhaustive
         self.ceiling = ceiling
         self.budget = budget
+        self.only = only
         self.progress = progress
         self.best: Evaluation | None = None
         self.plans = 0
 
     def run(self) -> Enumeration:
         """List the plans."""
-        for structure in self.branch.structures(self.ctx, complete=True):
+        wide = NARROW if self.only is None else Wide(free=True)
+        for structure in self.branch.structures(self.ctx, complete=True, wide=wide):
             for points in self._leaves(structure):
                 if self.budget is not None and self.plans >= self.budget:
                     return Enumeration(self.best, self.plans, False)
@@ -89,13 +94,13 @@ class Enumerator:
             least = {d.name: d.domain()[0] for d in structure.decisions if d.name not in points.columns}
             self.branch.formula(alg, self.ctx, {**point_values(structure, points), **least})
             return points.take(alg.mask)
-        bounds, alive = lower_bounds(self.ctx, self.branch, structure, points)
+        bounds, alive = lower_bounds(self.ctx, self.branch, structure, points, self.only)
         limit = self.best.ticks if self.best is not None else self.ceiling
         return points.take(alive & (bounds <= limit) if limit is not None else alive)
 
     def _judge(self, structure: Structure, points: Points) -> None:
         self.plans += points.size
-        total, mask = evaluate_points(self.ctx, self.branch, structure, points)
+        total, mask = evaluate_points(self.ctx, self.branch, structure, points, self.only)
         good = np.flatnonzero(mask)
         if not len(good):
             return

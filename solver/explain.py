@@ -160,14 +160,14 @@ class Explainer:
         if model.impossible:
             return frozenset()
         asked = model.rules & rules
-        core = self._solve(model, asked)
-        if core is None:
+        guess = self._solve(model, asked)
+        if guess is None:
             return None
         # OR-Tools may name literals outside the assumptions or too few of them: solve the core again by itself.
-        if not core <= asked or (core != asked and self._solve(model, core) is None):
-            core = asked
-        model.cores.append(core)
-        return core
+        if not guess <= asked or (guess != asked and self._solve(model, guess) is None):
+            guess = asked
+        model.cores.append(guess)
+        return guess
 
     def _solve(self, model: _Model, rules: Rules) -> Rules | None:
         literals = model.alg.literals
@@ -338,7 +338,9 @@ class Explainer:
         if rule == "step.k_divide":
             return Relaxation(True, "waiving it alone would do")
         if info.kind == "align":
-            return Relaxation(True, f"{left} would have to count as aligned; the next aligned value is {right}", left, right)
+            return Relaxation(
+                True, f"{left} would have to count as aligned; the next aligned value is {right}", left, right
+            )
         if info.kind == "entry" or rule in self.entry:
             if info.kind == "policy":
                 text = f"the threshold would have to be {left} {info.unit} instead of {right}"
@@ -366,4 +368,3 @@ def _solver() -> cp_model.CpSolver:
     solver.parameters.cp_model_presolve = False
     solver.parameters.max_deterministic_time = _SECONDS
     return solver
-

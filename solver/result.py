@@ -36,15 +36,17 @@ class ConflictMember(_Model):
     kind: str
     text: str
     repair: str
-    needs: int | None = Field(None, description="left side (or pinned value) at the least relaxation")
-    has: int | None = Field(None, description="right side (or pin) at the least relaxation")
+    needs: int | None = Field(default=None, description="left side (or pinned value) at the least relaxation")
+    has: int | None = Field(default=None, description="right side (or pin) at the least relaxation")
 
 
 class Conflict(_Model):
     """Rules that no plan obeys together, while dropping any one leaves a plan."""
 
     members: list[ConflictMember]
-    policy_only: bool = Field(False, description="thresholds from experience alone are in the way, no hardware limit")
+    policy_only: bool = Field(
+        default=False, description="thresholds from experience alone are in the way, no hardware limit"
+    )
 
     @property
     def rules(self) -> list[str]:
@@ -63,11 +65,15 @@ class BranchResult(_Model):
     bottleneck: str | None = None
     stages_us: dict[str, float] | None = None
     plan: Plan | None = None
-    conflict: list[ConflictMember] | None = Field(None, description="a minimal conflict (infeasible branches)")
+    conflict: list[ConflictMember] | None = Field(default=None, description="a minimal conflict (infeasible branches)")
     other_conflicts: list[Conflict] = Field(default_factory=list, description="further conflicts, disjoint from it")
-    policy_only: bool = Field(False, description="the conflict is made of policy rules alone")
-    without_policy_us: float | None = Field(None, description="latency the branch would reach without policy rules")
-    reason: str | None = Field(None, description="why a branch is dominated or unknown, or how its bound was shown")
+    policy_only: bool = Field(default=False, description="the conflict is made of policy rules alone")
+    without_policy_us: float | None = Field(
+        default=None, description="latency the branch would reach without policy rules"
+    )
+    reason: str | None = Field(
+        default=None, description="why a branch is dominated or unknown, or how its bound was shown"
+    )
     solve_ms: float = 0.0
 
 
@@ -98,7 +104,7 @@ class CaseResult(_Model):
     verdict: str = Field(description="proven, infeasible or open: whether the winner is proven")
     branches: dict[BranchName, BranchResult]
     pins: list[str] = Field(default_factory=list, description="pins in force, as understood")
-    price_of_pins_us: float | None = Field(None, description="optimum with the pins minus optimum without them")
+    price_of_pins_us: float | None = Field(default=None, description="optimum with the pins minus optimum without them")
     buffers: list[BufferUse] = Field(default_factory=list, description="buffers of the winner's plan")
 
     @property

@@ -137,14 +137,18 @@ class BranchSearch:
         """Every value of some more decisions for every point, bounded; in chunks to keep memory small."""
         size = prod(len(d.domain()) for d in decisions)
         if points.columns:
-            decisions = [narrowed(self.ctx, self.branch, structure, d) for d in decisions] if size > _DENSE else decisions
+            decisions = (
+                [narrowed(self.ctx, self.branch, structure, d) for d in decisions] if size > _DENSE else decisions
+            )
             rows = np.asarray(list(product(*(d.domain() for d in decisions))), dtype=np.int64)
             if not len(rows) or not points.size:
                 return points.take(np.zeros(0, dtype=np.int64)), np.zeros(0, dtype=np.int64)
             step = max(1, _CHUNK // len(rows))
             names = [d.name for d in decisions]
             parts = [
-                self._bounded(structure, points.take(np.arange(start, min(start + step, points.size))).expand(names, rows))
+                self._bounded(
+                    structure, points.take(np.arange(start, min(start + step, points.size))).expand(names, rows)
+                )
                 for start in range(0, points.size, step)
             ]
             merged, bounds = Points.concat([p for p, _ in parts]), np.concatenate([b for _, b in parts])
@@ -348,7 +352,6 @@ class BranchSearch:
         for group in _radix_groups(levels):
             if self.budget.spent:
                 return Verdict.UNKNOWN
-            alg.model.clear_objective()
             alg.model.minimize(alg.expression(group))
             verdict, solver = self._run(alg)
             if verdict is not Verdict.OPTIMAL or solver is None:

@@ -1,7 +1,7 @@
 """ASW_Basic: blocks of ``base_m x base_n`` over all batches, dealt to the cores in a sliding window; K is not cut.
 
-Design section 6.5. Structures: ``full_load`` (operand kept whole in L1), buffers, and whether the blocks of a last round
-that is not full are cut into ``tail_m x tail_n`` pieces.
+Design section 6.5. Structures: ``full_load`` (operand kept whole in L1), buffers, and whether the blocks of a last
+round that is not full are cut into ``tail_m x tail_n`` pieces.
 """
 
 from __future__ import annotations
@@ -205,7 +205,9 @@ class AswBasic(Branch):
         return Reads(rows_a(ctx, depth, rows), ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt, extra)
 
     @staticmethod
-    def _reads_b(ctx: Context, side: str, depth: Value, columns: Value, m_cnt: Value, used: Value, tail: _Tail) -> Reads:
+    def _reads_b(
+        ctx: Context, side: str, depth: Value, columns: Value, m_cnt: Value, used: Value, tail: _Tail
+    ) -> Reads:
         if side == "b":
             return Reads(whole_rows_b(ctx), ctx.unique_b, ctx.k * ctx.n * ctx.s, used)
         extra = (ATOM * ctx.k * ctx.s, tail.extra_b)

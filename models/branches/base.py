@@ -257,7 +257,7 @@ def buffer_fields(v: Values) -> dict[str, Any]:
 
 
 def l2_policy(alg: Algebra, ctx: Context, reads_a: Callable[[], Value], reads_b: Callable[[], Value]) -> dict[str, Any]:
-    """L2 policies that follow from the traffic: an input read once streams through, a larger output is written through."""
+    """L2 policies that follow from the traffic: an input read once streams, an output above L2 is written through."""
 
     def code() -> Value:
         return alg.min_of(reads_a(), 2) - 1 + (alg.min_of(reads_b(), 2) - 1) * 2

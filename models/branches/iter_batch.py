@@ -40,8 +40,8 @@ from ..plan import BranchName, Plan
 from .base import (
     NARROW,
     Branch,
-    Decision,
     Counts,
+    Decision,
     KLoop,
     Structure,
     Wide,
@@ -227,7 +227,9 @@ class IterBatch(Branch):
                 alg.rule("entry.form_one_batch", b_core, "<=", 1)
             else:
                 alg.rule("entry.form_more_batches", b_core, ">=", 2)
-            whole, most, tile, cnt = (most_m, most_n, v["un"], n_cnt) if side == "a" else (most_n, most_m, v["um"], m_cnt)
+            whole, most, tile, cnt = (
+                (most_m, most_n, v["un"], n_cnt) if side == "a" else (most_n, most_m, v["um"], m_cnt)
+            )
             alg.rule("step.part_max", v["step_part"], "<=", ctx.spec.max_step_k)
             alg.within(v["step_part"], "<=", cnt)
             length = alg.mul(v["step_part"], tile)

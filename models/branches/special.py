@@ -54,7 +54,9 @@ class Special(Branch):
         width = alg.min_of(runs * (spec.vector_unit_bytes // _UB_ALIGN), -(-ctx.n * ctx.so // _UB_ALIGN))
         held = alg.mul(rows, width) * _UB_ALIGN
         if ctx.k:
-            inputs = alg.ceil_div(rows * ctx.s, _UB_ALIGN) + runs * (spec.vector_unit_bytes // ctx.so * ctx.s // _UB_ALIGN)
+            inputs = alg.ceil_div(rows * ctx.s, _UB_ALIGN) + runs * (
+                spec.vector_unit_bytes // ctx.so * ctx.s // _UB_ALIGN
+            )
             held = held + inputs * _UB_ALIGN
         if ctx.case.bias:
             held = held + runs * (spec.vector_unit_bytes // ctx.so * BYTES[ctx.case.bias])

@@ -82,7 +82,18 @@ def main() -> None:
         for name, branch in result.branches.items():
             statuses[name, branch.status.value] += 1
     table = Table(title=f"{len(cases)} shapes, {args.hardware}, rules {args.rules}; ms, one worker")
-    for column in ("branch", "solved", "median", "95 %", "99 %", "worst", "worst case", "with tie-break: median", "95 %", "worst"):
+    for column in (
+        "branch",
+        "solved",
+        "median",
+        "95 %",
+        "99 %",
+        "worst",
+        "worst case",
+        "with tie-break: median",
+        "95 %",
+        "worst",
+    ):
         table.add_column(column, justify="left" if column in ("branch", "worst case") else "right")
     for name in BRANCHES:
         if not proof[name]:
@@ -90,7 +101,13 @@ def main() -> None:
         times = [f"{quantile(proof[name], q):.1f}" for q in (0.5, 0.95, 0.99)]
         both = [f"{quantile(whole[name], q):.1f}" for q in (0.5, 0.95)]
         table.add_row(
-            name, str(len(proof[name])), *times, f"{max(proof[name]):.1f}", worst[name][1], *both, f"{max(whole[name]):.1f}"
+            name,
+            str(len(proof[name])),
+            *times,
+            f"{max(proof[name]):.1f}",
+            worst[name][1],
+            *both,
+            f"{max(whole[name]):.1f}",
         )
     cells = [f"{quantile(total, q):.1f}" for q in (0.5, 0.95, 0.99)]
     table.add_row("whole solve", str(len(total)), "", "", "", "", "", cells[0], cells[1], f"{max(total):.1f}")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tileproof.solver.cli.main import app
 from typer.testing import CliRunner
+
+from tileproof.solver.cli.main import app
 
 Run = Callable[..., Any]
 

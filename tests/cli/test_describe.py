@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import tileproof
 from tileproof.hardware import InputError
 from tileproof.models.case import make_case

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tileproof.solver.cli import progress as progress_module
 from tileproof.solver.cli.progress import Progress
 

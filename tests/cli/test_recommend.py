@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import tileproof
 from tileproof.hardware import InternalError
 from tileproof.models.plan import BRANCHES, PLAN_FIELDS
 from tileproof.solver import batch, tables
 
-EXAMPLES = Path(tileproof.__file__).parent / "examples" / "cases.csv"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cases.csv"
 GOOD = """case_id,batch_a,batch_b,m,n,k,dtype,out_dtype,trans_a,trans_b,bias,bias_batch,format_b
 first,6x1,1x6,64,64,64,fp16,,0,1,,,
 second,8,8,32,48,0,bf16,fp32,no,false,fp32,yes,ND

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 import tileproof
 from tileproof.hardware import DEFAULT_SPEC, InternalError
 from tileproof.models.case import DTYPES, make_case

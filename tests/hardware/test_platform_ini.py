@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+
 from tileproof.hardware import NpuSpec, SpecError, get_spec, load_platform_ini
 from tileproof.hardware.platform_ini import parse_platform_ini
 

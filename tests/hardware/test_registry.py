@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+
 from tileproof.hardware import DEFAULT_SPEC, SpecError, get_spec, list_specs
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import pytest
 from pydantic import ValidationError
+
 from tileproof.hardware import DTYPES, NpuSpec, SpecError, get_spec, list_specs
 from tileproof.hardware.quantities import decimal_text, exact_fraction
 

@@ -24,7 +24,16 @@ BIAS_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "int32": 4}
 #: "The default out_dtype is the input type for 16-bit and fp32 inputs, bf16 for 8-bit float, int32 for int8."
 DEFAULT_OUTPUT_BYTES = {**INPUT_BYTES, "int8": 4, "fp8_e4m3": 2, "fp8_e5m2": 2, "hif8": 2}
 #: MAC per cycle and core; K0 = MAC / 256.
-MACS = {"fp16": 4096, "bf16": 4096, "fp32": 256, "hf32": 2048, "int8": 8192, "fp8_e4m3": 8192, "fp8_e5m2": 8192, "hif8": 8192}
+MACS = {
+    "fp16": 4096,
+    "bf16": 4096,
+    "fp32": 256,
+    "hf32": 2048,
+    "int8": 8192,
+    "fp8_e4m3": 8192,
+    "fp8_e5m2": 8192,
+    "hif8": 8192,
+}
 HEAD_US = {"profiler": Fraction("2.5"), "cold": Fraction(9), "warm": Fraction("0.5"), "resident": Fraction("0.5")}
 
 

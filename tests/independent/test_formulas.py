@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import tileproof
 from bmm_cases import CASES, PR, Fields, Item, item_id
 from sampling import feasible, forms
+
+import tileproof
 from tileproof import BmmCase
 from tileproof.models.branches import BRANCH_OF
 from tileproof.models.evaluation import evaluate_values
@@ -23,7 +23,6 @@ from . import formulas
 
 POINTS = 40
 TOLERANCE = 1e-5
-
 
 
 STAGE_NAMES = ("mmad", "mte1", "fixpipe", "drain", "mte2", "fill1", "fill0", "reduce")

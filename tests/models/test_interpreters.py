@@ -84,7 +84,9 @@ def compare_arrays(ctx: Context, branch: Branch, structure: Structure, points: P
         alg = IntAlgebra()
         single = branch.formula(alg, ctx, {**structure.constants, **points.row(index)})
         assert {name: int(column[index]) for name, column in columns.items()} == asdict(single.stages)
-        assert {name: int(column[index]) for name, column in counts.items()} == {n: c() for n, c in single.counts.items()}
+        assert {name: int(column[index]) for name, column in counts.items()} == {
+            n: c() for n, c in single.counts.items()
+        }
         truth: dict[str, bool] = {}
         for check in alg.checks:
             truth[check.rule] = truth.get(check.rule, True) and check.holds
@@ -152,7 +154,9 @@ def ends(value: Any, size: int) -> tuple[Any, Any]:
     return np.broadcast_to(lo, size), np.broadcast_to(hi, size)
 
 
-def check_boxes(ctx: Context, branch: Branch, structure: Structure, points: list[dict[str, int]], values: dict[str, Any]) -> None:
+def check_boxes(
+    ctx: Context, branch: Branch, structure: Structure, points: list[dict[str, int]], values: dict[str, Any]
+) -> None:
     """Every box holds its point: alive, the bound not above its total, every count inside."""
     size = len(points)
     exact = [branch.formula(IntAlgebra(), ctx, {**structure.constants, **point}) for point in points]
@@ -161,7 +165,11 @@ def check_boxes(ctx: Context, branch: Branch, structure: Structure, points: list
     assert bounds.alive.all(), (structure.constants, values)
     for stage, value in stages_of(outcome).items():
         lowest = np.broadcast_to(value, size)
-        assert all(lowest[i] <= getattr(exact[i].stages, stage) for i in range(size)), (stage, structure.constants, values)
+        assert all(lowest[i] <= getattr(exact[i].stages, stage) for i in range(size)), (
+            stage,
+            structure.constants,
+            values,
+        )
     reach = ReachAlgebra(size)
     counted = branch.formula(reach, ctx, values)
     assert reach.alive.all(), (structure.constants, values)
@@ -189,7 +197,9 @@ def check_intervals(name: BranchName, small: int) -> int:
             # The way the search asks: some decisions decided, the others over their whole domain.
             decided = [n for n in names if rng.random() < 0.5]
             columns = {n: np.asarray([v[n] for v in found], dtype=np.int64) for n in decided}
-            totals, _ = evaluate_points(ctx, branch, structure, Points.listed(names, [tuple(v[n] for n in names) for v in found]))
+            totals, _ = evaluate_points(
+                ctx, branch, structure, Points.listed(names, [tuple(v[n] for n in names) for v in found])
+            )
             for points in (Points(columns, len(found) if columns else 1), Points({}, 1)):
                 lowest, alive = lower_bounds(ctx, branch, structure, points)
                 assert alive.all()

@@ -52,7 +52,7 @@ CASES: list[Item] = [
     ("streamk fp32", "stream_k", dict(batch_a=(1,), batch_b=(1,), m=40, n=90, k=2000, dtype="fp32"), DT, "profiler"),
     ("streamk nz", "stream_k", dict(batch_a=(5,), batch_b=(5,), m=200, n=128, k=4096, format_b="NZ"), PR, "resident"),
     ("streamk coarse tick", "stream_k", dict(batch_a=(1,), batch_b=(1,), m=256, n=256, k=2**31 - 1), PR, "profiler"),
-]  # fmt: skip  # noqa: E501
+]  # fmt: skip
 
 
 def item_id(item: Item) -> str:
