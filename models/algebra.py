@@ -111,8 +111,8 @@ class Algebra(ABC):
         """
 
     @abstractmethod
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
-        """Cost of the selected option of :meth:`argmin`."""
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
+        """Cost of the selected option of :meth:`argmin`; it does not count where ``unless`` holds."""
 
     @abstractmethod
     def pick_count(self, selector: Value, counts: Sequence[Value]) -> Value:
@@ -220,7 +220,7 @@ class IntAlgebra(Algebra):
     def argmin(self, options: Sequence[Value]) -> Value:
         return options.index(min(options))
 
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
         return costs[selector]()
 
     def pick_count(self, selector: Value, counts: Sequence[Value]) -> Value:
@@ -318,7 +318,7 @@ class ArrayAlgebra(Algebra):
     def argmin(self, options: Sequence[Value]) -> Value:
         return np.stack([np.broadcast_to(value, self.mask.shape) for value in options]).argmin(axis=0)
 
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
         return self.pick_count(selector, [cost() for cost in costs])
 
     def pick_count(self, selector: Value, counts: Sequence[Value]) -> Value:

@@ -134,7 +134,7 @@ class IntervalAlgebra(Algebra):
         least_upper = reduce(lower, (_hi(value) for value in options))
         return [_lo(value) <= least_upper for value in options]
 
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
         if len(self.alive) == 1 and len(costs) > 1:
             return 0  # one wide box: working every option out is not worth its time
         result: Any = _FAR
@@ -238,7 +238,7 @@ class ReachAlgebra(IntervalAlgebra):
     def share(self, cost: Value, whole: int, part: Value) -> Value:
         return 0
 
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
         return 0
 
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:

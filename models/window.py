@@ -87,8 +87,8 @@ def window_traffic(
         return total
 
     # Missing L2 never makes a read cheaper, so the case that fits is the floor of both.
-    missed = alg.either(fits, [0], [alg.pick(choice, [partial(shared, w) for w in options])])
-    crossed = alg.either(fits, [0], [alg.pick(choice, [partial(crossing, w) for w in options])])
+    missed = alg.either(fits, [0], [alg.pick(choice, [partial(shared, w) for w in options], fits)])
+    crossed = alg.either(fits, [0], [alg.pick(choice, [partial(crossing, w) for w in options], fits)])
     return Traffic(
         alg.worst([once, missed]),
         alg.worst([hbm_once, crossed]),

@@ -63,7 +63,10 @@ def _explained(ctx: Context, name: BranchName, options: SolveOptions) -> dict[st
     """Conflict fields of an infeasible branch."""
     if not options.explain:
         return {}
-    conflicts = Explainer(ctx, name, options.pins).conflicts()
+    try:
+        conflicts = Explainer(ctx, name, options.pins).conflicts()
+    except RowOverflow as error:
+        return {"conflict": [], "reason": f"too large to explain: {error}"}
     if not conflicts:
         raise InternalError(f"{name}: the search finds no plan, the explainer one")
     first, *others = conflicts

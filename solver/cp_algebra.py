@@ -98,6 +98,7 @@ class CpAlgebra(Algebra):
         self._bounds: list[int] = []
         self._cache: dict[Any, Any] = {}
         self._optional = 0
+        self._when: tuple[Any, ...] = ()
 
     # -- variables and rows
     def variable(self, lo: int, hi: int, name: str, values: Sequence[int] | None = None) -> Lin:
@@ -255,15 +256,29 @@ class CpAlgebra(Algebra):
                     self.model.add(literal == 0)
         return literals
 
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
-        if len(costs) == 1:
-            return costs[0]()
-        with self.optional():
-            options = [cost() for cost in costs]
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
+        if unless is True:
+            return 0
+        outer = () if unless is False else (unless.negated(),)
+        options = []
+        for literal, cost in zip(selector, costs, strict=True):
+            with self._counting(outer if literal is True else (literal, *outer)):
+                options.append(cost())
         result = self._cost(min(low(o) for o in options), max(high(o) for o in options), "pick")
         for literal, option in zip(selector, options, strict=True):
-            self.row(result - option, 0, 0 if self.exact else None, [literal])
+            with self._counting(outer if literal is True else (literal, *outer)):
+                self._cost_row(result - option, 0, 0 if self.exact else None)
         return result
+
+    @contextmanager
+    def _counting(self, literals: tuple[Any, ...]) -> Iterator[None]:
+        """Costs built inside count only where all the literals hold."""
+        before = self._when
+        self._when = (*before, *literals)
+        try:
+            yield
+        finally:
+            self._when = before
 
     def pick_count(self, selector: Value, counts: Sequence[Value]) -> Value:
         if len(counts) == 1:
@@ -285,12 +300,19 @@ class CpAlgebra(Algebra):
     def optional(self) -> Any:
         return self._optional_scope()
 
+    def _cost_row(self, x: Lin, lo: int | None, hi: int | None, when: Sequence[Any] = ()) -> None:
+        """A row of a cost, in force only where the cost counts."""
+        self.row(x, lo, hi, (*when, *self._when))
+
     def _cost(self, lo: int, hi: int, name: str) -> Lin:
         if self.ceiling is not None and not self._optional:
             hi = max(min(hi, self.ceiling), 0)
         if lo > hi:
-            # Nothing at or below the ceiling is left: an impossible variable says so to the solver.
-            self.violated.append("")
+            # Nothing at or below the ceiling is left where this cost counts.
+            if self._when:
+                self.model.add_bool_or([literal.negated() for literal in self._when])
+            else:
+                self.violated.append("")
             hi = lo
         return self.variable(lo, hi, f"{name}{len(self._variables)}")
 
@@ -320,7 +342,7 @@ class CpAlgebra(Algebra):
 
         The rows imply it; written into the domains it keeps rows of very large cases inside the sound number range.
         """
-        if self.ceiling is None or self._optional:
+        if self.ceiling is None or self._optional or self._when:
             return
         for position, count in enumerate(counts):
             if not isinstance(count, Lin) or count.constant or len(count.terms) != 1:
@@ -354,7 +376,7 @@ class CpAlgebra(Algebra):
         if denominator == 1:
             return total
         cost = self._cost(-(-total.lo // denominator), -(-total.hi // denominator), "t")
-        self.row(cost * denominator - total, 0, denominator - 1 if self.exact else None)
+        self._cost_row(cost * denominator - total, 0, denominator - 1 if self.exact else None)
         return cost
 
     def classes(self, x: Value, pieces: Sequence[Piece], counts: Sequence[Value]) -> Value:
@@ -376,7 +398,7 @@ class CpAlgebra(Algebra):
         )
         for literal, (least, most, _), (denominator, total) in zip(literals, possible, sums, strict=True):
             self.row(x, least + 1, most, [literal])
-            self.row(cost * denominator - total, 0, denominator - 1 if self.exact else None, [literal])
+            self._cost_row(cost * denominator - total, 0, denominator - 1 if self.exact else None, [literal])
         return cost
 
     def share(self, cost: Value, whole: int, part: Value) -> Value:
@@ -386,10 +408,10 @@ class CpAlgebra(Algebra):
             return -(-cost * whole // part)
         result = self._cost(-(-low(cost) * whole // high(part)), -(-high(cost) * whole // low(part)), "s")
         product = self.mul(result, part)
-        self.row(product - cost * whole, 0, None)
+        self._cost_row(product - cost * whole, 0, None)
         if self.exact:
-            self.row(product - cost * whole - part, None, -1)
-        self.row(result - cost, 0, None)
+            self._cost_row(product - cost * whole - part, None, -1)
+        self._cost_row(result - cost, 0, None)
         return result
 
     def worst(self, costs: Sequence[Value]) -> Value:
@@ -401,7 +423,7 @@ class CpAlgebra(Algebra):
             return free[0]
         result = self._cost(floor, max(cost.hi for cost in free), "m")
         for cost in free:
-            self.row(result - cost, 0, None)
+            self._cost_row(result - cost, 0, None)
         if self.exact:
             self._attained(result, [*free, floor])
         return result
@@ -413,7 +435,7 @@ class CpAlgebra(Algebra):
         if when:
             clause.only_enforce_if(list(when))
         for literal, cost in zip(literals, costs, strict=True):
-            self.row(result - cost, None, 0, [literal])
+            self._cost_row(result - cost, None, 0, [literal])
 
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
         if isinstance(cond, bool):
@@ -421,9 +443,9 @@ class CpAlgebra(Algebra):
         lo = min(max(low(c) for c in yes), max(low(c) for c in no))
         result = self._cost(lo, max(high(c) for c in (*yes, *no)), "o")
         for cost in yes:
-            self.row(result - cost, 0, None, [cond])
+            self._cost_row(result - cost, 0, None, [cond])
         for cost in no:
-            self.row(result - cost, 0, None, [cond.negated()])
+            self._cost_row(result - cost, 0, None, [cond.negated()])
         if self.exact:
             self._attained(result, yes, [cond])
             self._attained(result, no, [cond.negated()])

@@ -23,6 +23,7 @@ from ..models.plan import BranchName
 from ..models.rules import RuleInfo, rule_info
 from .cp_algebra import CpAlgebra, Lin, high
 from .cpsat import PROFILE
+from .errors import RowOverflow
 from .result import Conflict, ConflictMember
 
 #: Case rules without which a branch has no formulas at all.
@@ -39,6 +40,18 @@ _MOST_CONFLICTS = 3
 _SECONDS = 10.0
 
 Rules = frozenset[str]
+
+
+class _Beyond:
+    """A count too large for a variable. Costs use such counts in huge cases, rules do not."""
+
+    def _same(self, _: Any) -> _Beyond:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _same
+
+
+_BEYOND = _Beyond()
 
 
 class RulesAlgebra(CpAlgebra):
@@ -62,14 +75,38 @@ class RulesAlgebra(CpAlgebra):
     def share(self, cost: Value, whole: int, part: Value) -> Value:
         return super().share(cost, whole, part) if self._costs else 0
 
-    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]]) -> Value:
-        return super().pick(selector, costs) if self._costs else 0
+    def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
+        return super().pick(selector, costs, unless) if self._costs else 0
 
     def worst(self, costs: Sequence[Value]) -> Value:
         return super().worst(costs) if self._costs else 0
 
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
         return super().either(cond, yes, no) if self._costs else 0
+
+    def mul(self, x: Value, y: Value) -> Value:
+        try:
+            return _BEYOND if _BEYOND in (x, y) else super().mul(x, y)
+        except RowOverflow:
+            return _BEYOND
+
+    def ceil_div(self, x: Value, y: Value) -> Value:
+        try:
+            return _BEYOND if _BEYOND in (x, y) else super().ceil_div(x, y)
+        except RowOverflow:
+            return _BEYOND
+
+    def max_of(self, x: Value, y: Value) -> Value:
+        return _BEYOND if _BEYOND in (x, y) else super().max_of(x, y)
+
+    def min_of(self, x: Value, y: Value) -> Value:
+        return _BEYOND if _BEYOND in (x, y) else super().min_of(x, y)
+
+    def at_most(self, x: Value, limit: int) -> Cond:
+        return x is not _BEYOND and super().at_most(x, limit)
+
+    def known(self, x: Value, lo: int, hi: int) -> Value:
+        return self.variable(lo, hi, "known") if x is _BEYOND else super().known(x, lo, hi)
 
     def aligned(self, rule_id: str, value: Value, atom: int) -> Value:
         raw = self.variable(0, max(high(value), 2**21), rule_id)
@@ -80,6 +117,8 @@ class RulesAlgebra(CpAlgebra):
         if rule_id and rule_id == self._relaxed:
             self.collected.append((left, operator, right))
             return
+        if _BEYOND in (left, right):
+            raise RowOverflow(f"rule {rule_id} compares a count of 2^62 or more")
         super().rule(rule_id, left, operator, right)
 
 
@@ -228,7 +267,8 @@ class Explainer:
                 break
             found.append(self._conflict(conflict))
             rules = rules - conflict
-        return found
+        # What the case alone decides comes first.
+        return sorted(found, key=lambda conflict: not all(rule in self.entry for rule in conflict.rules))
 
     def _conflict(self, rules: Rules) -> Conflict:
         order = sorted(rules, key=lambda r: (r.partition(".")[0] != "pin", r))

@@ -12,7 +12,9 @@ import typer
 if TYPE_CHECKING:
     from ...hardware import NpuSpec
 
-hardware_app = typer.Typer(no_args_is_help=True, help="The chips: their numbers, with unit and source.")
+hardware_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The chips: their numbers, with unit and source."
+)
 
 _MB = 2**20
 
@@ -51,7 +53,7 @@ def show_chip(
     chip: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped chip, or a .toml or platform .ini file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
-    """Every number of a chip with unit, source and confidence, and what follows from them."""
+    """Numbers of a chip with unit and source, and what follows."""
     from ...hardware import get_spec
 
     spec = get_spec(chip)

@@ -19,6 +19,7 @@ app = typer.Typer(
     cls=Shell,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Rich's help would take half of the start-up
     no_args_is_help=True,
     help="Proven tilings for Batch MatMul on the Ascend 950 NPU: feasible, optimal or impossible, with the reason.",
     epilog="Exit codes: 0 solved; 2 bad input; 3 proven infeasible; 4 no verdict in the time limit; 70 internal error.",

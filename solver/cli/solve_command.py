@@ -77,7 +77,7 @@ def solve(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
 ) -> None:
-    """Best tiling of one Batch MatMul in every branch, proven, and the winner.
+    """Best tiling of one case in every branch, with its proof.
 
     Example: tileproof solve -b 8 -m 256 -n 512 -k 1024 --dtype fp16
     """
