@@ -186,7 +186,18 @@ class PinnedBranch(Branch):
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
         return self.inner.values(ctx, plan)
 
+    def _as_pinned(self, v: Values) -> dict[str, Any]:
+        """Values that the search would not choose itself but a plan may carry: deep steps, unaligned K slices."""
+        mixed = dict(v)
+        for pin in self.pins:
+            if pin.field in ("step_ka", "step_kb", "depth_a1", "depth_b1"):
+                mixed["free_steps"] = True
+            if pin.field == "single_core_k" and pin.low is not None and pin.low == pin.high and pin.low >= 1:
+                mixed["single_core_k"] = int(pin.low)
+        return mixed
+
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        v = self._as_pinned(v)
         outcome = self.inner.formula(alg, ctx, v)
         fields = self.inner.fields(alg, ctx, v, outcome.counts)
         fields.update({"branch": self.name, "out_dtype_bytes": ctx.so})

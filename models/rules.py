@@ -88,8 +88,6 @@ _HARD = _table(
     cover.whole_m           | elements | base_m == M padded to 16: the block is not cut in M
     cover.whole_n           | elements | base_n == N padded to 16: the block is not cut in N
     cover.whole_k           | elements | base_k == K padded: the batch goes to L0 in one piece
-    cover.step_ka           | tiles    | step_ka <= ceil(K / base_k): no empty tile
-    cover.step_kb           | tiles    | step_kb <= ceil(K / base_k): no empty tile
     cover.tail_m            | tiles    | tail_m <= base_m / 16: no empty piece
     cover.tail_n            | tiles    | tail_n <= base_n / 16: no empty piece
     cover.tail_cores        | cores    | tail_m * tail_n * tail_blocks <= C: one piece a core

@@ -178,8 +178,10 @@ def k_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, k: Value, um: Value
     steps = alg.ceil_div(extent, uk)
     alg.rule("step.ka_max", ska, "<=", ctx.spec.max_step_k)
     alg.rule("step.kb_max", skb, "<=", ctx.spec.max_step_k)
-    alg.rule("cover.step_ka", ska, "<=", steps)
-    alg.rule("cover.step_kb", skb, "<=", steps)
+    if not v.get("free_steps"):
+        # A deeper part than K holds nothing more: legal, but never better.
+        alg.within(ska, "<=", steps)
+        alg.within(skb, "<=", steps)
     budget = ctx.spec.l1_bytes // (ATOM * ctx.atom_k * ctx.s)
     depth_a = alg.capped(alg.mul(ska, uk), budget - un, um)
     depth_b = alg.capped(alg.mul(skb, uk), budget - um, un)
@@ -196,7 +198,8 @@ def resident_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, side: str) -
     name = "step_kb" if side == "a" else "step_ka"
     rule = "kb" if side == "a" else "ka"
     alg.rule(f"step.{rule}_max", v[name], "<=", ctx.spec.max_step_k)
-    alg.rule(f"cover.step_{rule}", v[name], "<=", steps)
+    if not v.get("free_steps"):
+        alg.within(v[name], "<=", steps)
     depth = alg.mul(v[name], uk)
     l1 = alg.ceil_div(extent, depth)
     cut = alg.min_of(depth, extent)

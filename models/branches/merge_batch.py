@@ -107,7 +107,8 @@ class MergeBatch(Branch):
         extent = ctx.ak // ctx.atom_k
         steps = alg.ceil_div(extent, uk)
         alg.rule("step.ka_max", step, "<=", spec.max_step_k)
-        alg.rule("cover.step_ka", step, "<=", steps)
+        if not v.get("free_steps"):
+            alg.within(step, "<=", steps)
         unit = ATOM * ctx.atom_k * ctx.s
         held_rows = _rows(alg, ctx, b_l1) + b_l1 * (ctx.an // ATOM)
         depth = alg.capped(alg.mul(step, uk), spec.l1_bytes // unit, held_rows)
