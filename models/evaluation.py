@@ -112,8 +112,6 @@ def plan_checks(ctx: Context, plan: Plan) -> tuple[RuleCheck, ...]:
     ):
         if value is not None:
             checks.append(RuleCheck(rule, value, "==", min(allowed, key=lambda n, v=value: abs(n - v))))
-    if plan.swizzle_w is not None:
-        checks.append(RuleCheck("cover.swizzle", ctx.cores % max(plan.swizzle_w, 1), "==", 0))
     return tuple(checks)
 
 

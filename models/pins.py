@@ -192,8 +192,8 @@ class PinnedBranch(Branch):
         for pin in self.pins:
             if pin.field in ("step_ka", "step_kb", "depth_a1", "depth_b1"):
                 mixed["free_steps"] = True
-            if pin.field == "single_core_k" and pin.low is not None and pin.low == pin.high and pin.low >= 1:
-                mixed["single_core_k"] = int(pin.low)
+            if pin.field in ("single_core_k", "swizzle_w") and pin.low is not None and pin.low == pin.high:
+                mixed[pin.field] = max(int(pin.low), 1)
         return mixed
 
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:

@@ -151,7 +151,6 @@ _SOURCE = _table(
     policy.source_step_equal  | tiles   | step_ka == step_kb
     policy.source_tail        | pieces  | no tail split when batched
     policy.source_window      | cores   | swizzle_w is the largest divisor of C not above sqrt(C)
-    policy.source_asw_batch   | flag    | equal batch, a full-load entry, or the fixed fallback block
     policy.source_full_load   | flag    | full load: resident side at most 256 wide, no bias batch, enough work
     policy.source_full_load_l1 | B      | full load: two copies of the resident operand fit L1
     policy.source_fixed_m     | elements | fallback block of unequal batches: base_m == min(256, M padded)

@@ -121,6 +121,12 @@ class AswBasic(Branch):
         alg.rule("cap.l1", held + un * (ATOM * ctx.bias_l1_bytes) + resident, "<=", ctx.spec.l1_bytes)
         self._policy(alg, ctx, v, part_a, part_b, unit)
 
+        window = v.get("swizzle_w")
+        if window is not None:
+            alg.rule("cover.swizzle", ctx.cores % window, "==", 0)
+            if ctx.profile != "none":
+                rule = "policy.window" if ctx.profile == "v0.4" else "policy.source_window"
+                alg.rule(rule, window, "==", ctx.default_window)
         tail = self._tail(alg, ctx, v, um, un, rows, columns, blocks, rounds)
         area = alg.mul(tail.full, alg.mul(rows, columns)) + alg.mul(tail.rows, tail.columns)
         all_rows, all_columns = alg.mul(tail.full, rows) + tail.rows, alg.mul(tail.full, columns) + tail.columns

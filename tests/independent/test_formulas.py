@@ -85,7 +85,7 @@ def test_random_feasible_plans(item: Item) -> None:
 @pytest.mark.parametrize("rules", ["none", "v0.4"])
 @pytest.mark.parametrize("item", CASES, ids=item_id)
 def test_solved_plans(item: Item, rules: Any) -> None:
-    name, branch, sizes, chip, environment = item
+    _, branch, sizes, chip, environment = item
     case = BmmCase(**sizes)
     result = tileproof.solve(case, hardware=chip, rules=rules, environment=environment, branches=[branch])
     solved = result.branches[branch]

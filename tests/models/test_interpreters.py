@@ -13,7 +13,7 @@ from bmm_cases import CASES
 from random_cases import random_context
 from sampling import draw, feasible, forms
 
-from tileproof import BmmCase
+from tileproof import BmmCase, solve
 from tileproof.models.algebra import ArrayAlgebra, IntAlgebra
 from tileproof.models.branches import BRANCH_OF, Branch, Structure
 from tileproof.models.branches.base import Wide
@@ -127,6 +127,22 @@ def test_integers_and_arrays_agree(name: BranchName) -> None:
 @pytest.mark.parametrize("name", BRANCHES)
 def test_integers_and_arrays_agree_sweep(name: BranchName) -> None:
     check_arrays(name, FULL)
+
+
+def test_streamk_slice_shorter_than_the_l1_part() -> None:
+    """A K slice of 16 with base_k = 48: rows are 32 B long however many grids are evaluated together."""
+    branch = BRANCH_OF["stream_k"]
+    ctx = make_context(BmmCase(m=128, n=128, k=96, trans_b=True), rules="none")
+    structure = next(s for s in branch.structures(ctx, complete=True) if s.constants["l0_buffers"] == 1)
+    point = dict(grid_k=6, grid_b=1, grid_m=1, grid_n=1, um=4, un=8, uk=3, step_ka=1, step_kb=1, l1_buffers=4)
+    other = {**point, "grid_k": 3}
+    assert compare_arrays(ctx, branch, structure, Points.listed(list(point), [(*point.values(),), (*other.values(),)])) == 2
+
+
+def test_streamk_total_of_the_solver_is_that_of_the_evaluator() -> None:
+    """Ended in an internal error: the model cut rows at K, the evaluator at the slice."""
+    result = solve(BmmCase(m=128, n=128, k=300), rules="none", environment="resident", branches=["stream_k"])
+    assert result.branches["stream_k"].status == "optimal"
 
 
 # -- intervals --------------------------------------------------------------------------------------------------------
@@ -363,6 +379,17 @@ def test_cp_sat_agrees_with_integers_sweep(name: BranchName) -> None:
     good, bad, _ = check_cp(name, FULL)
     assert good >= 100
     assert bad >= 100
+
+
+def test_unused_cost_of_a_missed_window_is_no_bound() -> None:
+    """The working set fits L2, so what missing it would cost must not be held below the ceiling (one window only)."""
+    branch = BRANCH_OF["asw_basic"]
+    ctx = make_context(BmmCase(batch_a=(2,), batch_b=(2,), m=8192, n=8192, k=40000), rules="source")
+    constants = {"full_load": "none", "l0_buffers": 2, "tail_m": 1}
+    structure = next(s for s in branch.structures(ctx, complete=False) if constants.items() <= s.constants.items())
+    point = dict(um=2, un=3, uk=19, step_ka=3, step_kb=3, l1_buffers=2)
+    total = int(branch.formula(IntAlgebra(), ctx, {**structure.constants, **point}).stages.total)
+    assert solved_total(ctx, branch, structure, point, total) == total
 
 
 def check_explained(name: BranchName, small: int) -> int:
