@@ -102,11 +102,16 @@ class InternalError(TileproofError):
         Which parts disagree about what.
     report_path
         Where the evidence was written, if it was; may be set later by who writes it.
+    model
+        Text of the CP-SAT model in question, if there is one.
     """
 
-    def __init__(self, message: str, *, report_path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, message: str, *, report_path: str | os.PathLike[str] | None = None, model: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
+        self.model = model
         self.report_path: str | None = None if report_path is None else os.fspath(report_path)
 
     def __str__(self) -> str:

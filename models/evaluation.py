@@ -122,9 +122,9 @@ def evaluate_plan(ctx: Context, plan: Plan) -> Evaluation:
         InputError: a field that the branch needs is missing or not positive.
     """
     branch = BRANCH_OF[plan.branch]
-    if not branch.structures(ctx, complete=False):
-        alg = IntAlgebra()
-        branch.entry(alg, ctx)
+    alg = IntAlgebra()
+    branch.entry(alg, ctx)
+    if any(check.rule in NO_FORMULA and not check.holds for check in alg.checks):
         return Evaluation(plan, 0, dict.fromkeys(BOTTLENECKS, 0), tuple(alg.checks), 0)
     values = branch.values(ctx, plan)
     for name, value in values.items():
@@ -135,6 +135,10 @@ def evaluate_plan(ctx: Context, plan: Plan) -> Evaluation:
     return evaluate_values(ctx, branch, values, plan_checks(ctx, plan))
 
 
+#: Case rules without which a branch has no formulas at all.
+NO_FORMULA = (
+    "entry.k_at_least_2", "entry.output_not_empty", "entry.k_at_most_1", "entry.batch_to_fold", "entry.fold_one_side",
+)  # fmt: skip
 _OPTIONAL = ("swizzle_w", "single_m", "single_n")
 _EMPTY_OK = ("used", "rows", "runs")
 _FIELD_OF = {

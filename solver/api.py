@@ -121,9 +121,14 @@ def solve(
             options=free,
             all_branches=False,
         )
-        if without.best is not None and result.best.latency_us is not None and without.best.latency_us is not None:
-            price = result.best.latency_us - without.best.latency_us
+        if "open" not in (result.verdict, without.verdict):
+            price = _least_us(result) - _least_us(without)
     return result.model_copy(update={"pins": [pin.text for pin in options.pins], "price_of_pins_us": price})
+
+
+def _least_us(result: CaseResult) -> float:
+    """Least latency over all branches, which may be a little below the winner's."""
+    return min(branch.latency_us for branch in result.branches.values() if branch.latency_us is not None)
 
 
 def _order(ctx: Context, branches: Sequence[BranchName], all_branches: bool) -> list[BranchName]:
@@ -199,9 +204,12 @@ def evaluate(
 
 
 def _dump(ctx: Context, name: BranchName, solved: Solved, options: SolveOptions) -> None:
+    from .evidence import file_stem, model_text
+
     assert options.dump_models is not None
     folder = options.dump_models
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"{ctx.case.case_id or 'case'}_{name}"
+    stem = file_stem(ctx, name, options.pins)
     for index, model in enumerate(solved.models):
-        model.export_to_file(str(folder / f"{stem}_{index}.pbtxt"))  # type: ignore[attr-defined]
+        # Not export_to_file, which only returns False when it cannot write.
+        (folder / f"{stem}_{index}.pbtxt").write_text(model_text(model), encoding="utf-8")

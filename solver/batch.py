@@ -30,14 +30,16 @@ class Settings:
     all_branches: bool
 
 
-def settings_of(hardware: str, rules: str, environment: str, time_limit: float, *, all_branches: bool) -> Settings:
-    """Settings by name.
+def settings_of(
+    hardware: str, rules: str, environment: str, time_limit: float, *, all_branches: bool, explain: bool = False
+) -> Settings:
+    """Settings by name; ``explain`` finds out why branches are infeasible, which costs time.
 
     Raises:
         InputError: the hardware, the rules profile or the environment is not known.
     """
     context = make_context(make_case(m=1, n=1, k=1), hardware, rules, environment)  # type: ignore[arg-type]
-    options = SolveOptions(time_limit=time_limit)
+    options = SolveOptions(time_limit=time_limit, explain=explain)
     return Settings(context.spec, context.profile, context.environment, options, all_branches)
 
 
@@ -66,6 +68,7 @@ def recommend_rows(rows: Iterable[CaseRow], settings: Settings) -> Iterator[RowO
                 hardware=settings.spec,
                 rules=settings.rules,
                 environment=settings.environment,
+                pins=row.pins,
                 options=settings.options,
                 all_branches=settings.all_branches,
             )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ortools.sat.python import cp_model
+
 from ..hardware.errors import InternalError
 from ..models.algebra import IntAlgebra, RuleCheck
 from ..models.branches import BRANCH_OF, Branch
@@ -16,6 +18,7 @@ from ..models.pins import Pin, PinnedBranch
 from ..models.plan import BranchName
 from .cpsat import Budget, Verdict
 from .errors import RowOverflow
+from .evidence import model_text, write_evidence
 from .explain import Explainer
 from .result import BranchResult, Status
 from .search import BranchSearch
@@ -44,7 +47,7 @@ class Solved:
     result: BranchResult
     evaluation: Evaluation | None = None
     bound_ticks: int | None = None
-    models: list[object] = field(default_factory=list)
+    models: list[cp_model.CpModel] = field(default_factory=list)
 
 
 def entry_checks(ctx: Context, name: BranchName) -> tuple[RuleCheck, ...]:
@@ -59,7 +62,9 @@ def breaks_entry(ctx: Context, name: BranchName) -> bool:
     return any(not check.holds for check in entry_checks(ctx, name))
 
 
-def _explained(ctx: Context, name: BranchName, options: SolveOptions) -> dict[str, Any]:
+def _explained(
+    ctx: Context, name: BranchName, options: SolveOptions, search: BranchSearch | None = None
+) -> dict[str, Any]:
     """Conflict fields of an infeasible branch."""
     if not options.explain:
         return {}
@@ -68,11 +73,13 @@ def _explained(ctx: Context, name: BranchName, options: SolveOptions) -> dict[st
     except RowOverflow as error:
         return {"conflict": [], "reason": f"too large to explain: {error}"}
     if not conflicts:
-        raise InternalError(f"{name}: the search finds no plan, the explainer one")
+        last = search.log.last if search is not None else None
+        model = model_text(last) if last is not None else None
+        raise InternalError(f"{name}: the search finds no plan, the explainer one", model=model)
     first, *others = conflicts
     policy_only = all(conflict.policy_only for conflict in conflicts)
     without = None
-    if policy_only:
+    if all(any(member.kind == "policy" for member in conflict.members) for conflict in conflicts):
         relaxed = replace(options, tie_break=False, explain=False, dump_models=None)
         without = solve_branch(Context.of(ctx.case, ctx.spec, "none", ctx.environment), name, relaxed).result.latency_us
     return {
@@ -87,7 +94,18 @@ def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_abo
     """Solve one branch to proven optimality, infeasibility or the time limit.
 
     ``stop_above`` (ticks) ends it as ``dominated`` once its bound passes that value.
+
+    Raises:
+        InternalError: two parts of this package disagree; ``report_path`` says where the evidence is.
     """
+    try:
+        return _solve_branch(ctx, name, options, stop_above)
+    except InternalError as error:
+        write_evidence(error, ctx, name, options.pins, options.dump_models)
+        raise
+
+
+def _solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_above: int | None) -> Solved:
     started = time.perf_counter()
 
     def done(status: Status, search: BranchSearch | None = None, **fields: object) -> Solved:
@@ -127,7 +145,7 @@ def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_abo
             Status.FEASIBLE if search is not None and search.best else Status.UNKNOWN, search, reason=str(error)
         )
     if verdict is Verdict.INFEASIBLE:
-        return done(Status.INFEASIBLE, **_explained(ctx, name, options))
+        return done(Status.INFEASIBLE, **_explained(ctx, name, options, search))
     if verdict is Verdict.OPTIMAL:
         reason = f"{search.log.solved} CP-SAT runs" if search.log.solved else "the plan meets the analytic bound"
         return done(Status.OPTIMAL, search, reason=reason)

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from ..hardware.errors import InputError
 from ..models.case import MAX_EXTENT, dtype_name
+from ..models.pins import Pin, parse_pin
 
-__all__ = ["case_fields", "did_you_mean", "parse_batch"]
+__all__ = ["case_fields", "did_you_mean", "parse_batch", "pin_of_cell"]
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _YES: Final = ("1", "true", "yes")
@@ -46,6 +47,16 @@ def parse_batch(text: str) -> tuple[int, ...]:
     if not all(_WHOLE.fullmatch(part) for part in parts):
         raise InputError(f"{_quoted(text)} is no list of batch dims; write 8, 6x1 or 6,1")
     return tuple(int(part) for part in parts)
+
+
+def pin_of_cell(field: str, text: str) -> Pin:
+    """The pin of a field from ``128``, ``64..256``, ``>=4``, ``b`` or the name of another field.
+
+    Raises:
+        InputError: the field is not known, or the text is none of these.
+    """
+    plain = text.strip()
+    return parse_pin(f"{field}{plain}" if plain.startswith(("<", ">", "=")) else f"{field}={plain}")
 
 
 def _flag(text: str) -> bool:

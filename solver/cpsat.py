@@ -10,6 +10,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from ..hardware.errors import InternalError
+from .evidence import model_text
 
 #: Parameters of every answer of record. ``presolve_inclusion_work_limit = 0`` avoids a wrong optimum of OR-Tools 9.15.
 PROFILE: Final[dict[str, int | bool]] = {
@@ -63,7 +64,7 @@ def run(model: cp_model.CpModel, budget: Budget) -> tuple[Verdict, cp_model.CpSo
     status = solver.solve(model)
     budget.deterministic -= solver.deterministic_time
     if status == cp_model.MODEL_INVALID:
-        raise InternalError(f"OR-Tools refuses the model: {model.validate()}")
+        raise InternalError(f"OR-Tools refuses the model: {model.validate()}", model=model_text(model))
     return {
         cp_model.OPTIMAL: Verdict.OPTIMAL,
         cp_model.FEASIBLE: Verdict.FEASIBLE,

@@ -22,6 +22,7 @@ from ..models.evaluation import PREFERENCE, Evaluation, evaluate_values
 from ..models.points import Array, Points, evaluate_points, least_count, lower_bounds, narrowed, reachable
 from .cp_algebra import CpAlgebra, Lin, high, low
 from .cpsat import Budget, Verdict, run
+from .evidence import model_text
 
 #: Points of the beam that looks for an incumbent, and points listed as an explicit table in a model.
 _BEAM = 48
@@ -80,6 +81,7 @@ class SearchLog:
     solved: int = 0
     pruned: int = 0
     models: list[cp_model.CpModel] = field(default_factory=list)
+    last: cp_model.CpModel | None = None
 
 
 class BranchSearch:
@@ -162,10 +164,13 @@ class BranchSearch:
         return min((node.bound for node in self.nodes), default=None)
 
     # -- incumbent
-    def _offer(self, structure: Structure, values: dict[str, Any]) -> Evaluation:
+    def _offer(self, structure: Structure, values: dict[str, Any], alg: CpAlgebra | None = None) -> Evaluation:
         evaluation = evaluate_values(self.ctx, self.branch, {**structure.constants, **values})
         if not evaluation.feasible:
-            raise InternalError(f"{self.branch.name}: the search offers a plan that breaks {evaluation.violations[0]}")
+            raise InternalError(
+                f"{self.branch.name}: the search offers a plan that breaks {evaluation.violations[0]}",
+                model=None if alg is None else model_text(alg.model),
+            )
         self._keep(Found(structure, values, evaluation))
         return evaluation
 
@@ -263,11 +268,12 @@ class BranchSearch:
                 return Verdict.INFEASIBLE
             minimised = self.best is not None
             point = {name: alg.value(solver, value) for name, value in values.items()}
-            found = self._offer(node.structure, point)
+            found = self._offer(node.structure, point, alg)
             if minimised and verdict is Verdict.OPTIMAL:
                 if found.ticks != alg.value(solver, total):
                     raise InternalError(
-                        f"{self.branch.name}: CP-SAT says {alg.value(solver, total)} ticks, the evaluator {found.ticks}"
+                        f"{self.branch.name}: CP-SAT says {alg.value(solver, total)} ticks, the evaluator {found.ticks}",
+                        model=model_text(alg.model),
                     )
                 node.bound = max(node.bound, found.ticks)
                 return Verdict.OPTIMAL
@@ -277,6 +283,7 @@ class BranchSearch:
 
     def _run(self, alg: CpAlgebra) -> tuple[Verdict, cp_model.CpSolver | None]:
         self.log.solved += 1
+        self.log.last = alg.model
         if self._keep_models:
             self.log.models.append(alg.model)
         return run(alg.model, self.budget)
@@ -359,7 +366,7 @@ class BranchSearch:
             least = alg.value(solver, group)
             alg.row(group, None, least)
             point = {name: alg.value(solver, value) for name, value in values.items()}
-            self._offer(node.structure, point)
+            self._offer(node.structure, point, alg)
         return Verdict.OPTIMAL
 
     def _settle_l0c(self) -> None:

@@ -7,22 +7,22 @@ written is what was meant (no integer becomes a float, no empty cell a ``nan``).
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import pandas as pd
 from pydantic import ValidationError
 
 from ..hardware.errors import InputError
 from ..models.case import BmmCase, explain_validation
+from ..models.pins import PIN_FIELDS, Pin
 from ..models.plan import BRANCHES, PLAN_FIELDS, Plan
-from .cells import case_fields, did_you_mean
+from .cells import case_fields, did_you_mean, pin_of_cell
 from .describe import advice
+from .files import write_files
 
 if TYPE_CHECKING:
     from .batch import RowOutcome, Settings
@@ -32,7 +32,6 @@ __all__ = [
     "PLAN_COLUMNS",
     "RESULT_COLUMNS",
     "CaseRow",
-    "check_targets",
     "plan_of_cells",
     "plan_table",
     "read_cases",
@@ -44,13 +43,15 @@ CASE_COLUMNS: Final[tuple[str, ...]] = tuple(BmmCase.model_fields)
 _REQUIRED: Final = ("m", "n", "k")
 #: One column for the batch of both operands.
 _BOTH: Final = "b"
+_PIN_COLUMNS: Final[dict[str, str]] = {f"pin_{field}": field for field in PIN_FIELDS}
 _TIMES: Final = ("latency_us", "latency_ticks")
 PLAN_COLUMNS: Final[tuple[str, ...]] = ("case_id", "row", *PLAN_FIELDS, *_TIMES)
 RESULT_COLUMNS: Final[tuple[str, ...]] = (
-    CASE_COLUMNS[0], "row", *CASE_COLUMNS[1:], "hardware", "rules", "environment", "winner", "verdict", *_TIMES,
-    "bound_us", "bottleneck", *(f"plan_{name}" for name in PLAN_FIELDS), *(f"status_{name}" for name in BRANCHES),
+    CASE_COLUMNS[0], "row", *CASE_COLUMNS[1:], "hardware", "rules", "environment", "pins", "winner", "verdict", *_TIMES,
+    "bound_us", "price_of_pins_us", "bottleneck", *(f"plan_{name}" for name in PLAN_FIELDS), *(f"status_{name}" for name in BRANCHES),
     "advice", "error",
 )  # fmt: skip
+CONFLICT_COLUMNS: Final[tuple[str, ...]] = tuple(f"conflict_{name}" for name in BRANCHES)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class CaseRow:
     cells: Mapping[str, str]
     case: BmmCase | None
     error: InputError | None
+    pins: tuple[Pin, ...] = ()
 
 
 # -- reading
@@ -106,12 +108,12 @@ def _records(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _check_header(header: Sequence[str], file: str) -> None:
-    known = (*CASE_COLUMNS, _BOTH)
+    known = (*CASE_COLUMNS, _BOTH, *_PIN_COLUMNS)
     for name in header:
         if name not in known:
             if len(header) == 1 and any(separator in name for separator in ";\t|"):
                 raise InputError("the columns are not separated by commas", file=file, row=1)
-            allowed = f"allowed: {', '.join(known)}"
+            allowed = f"allowed: {', '.join((*CASE_COLUMNS, _BOTH))}, and pin_ before a plan field"
             raise InputError(f"is not known{did_you_mean(name, known)}; {allowed}", file=file, row=1, column=repr(name))
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
@@ -134,16 +136,33 @@ def _case_row(file: str, number: int, header: Sequence[str], cells: Sequence[str
     try:
         if len(cells) != len(header):
             raise InputError(f"{len(cells)} cells, but the header has {len(header)}")
-        case = BmmCase(**case_fields({key: text or None for key, text in texts.items()}))
+        case = BmmCase(**case_fields({key: texts[key] or None for key in texts if key not in _PIN_COLUMNS}))
+        pins = _row_pins(texts)
     except ValidationError as error:
         field, message = explain_validation(error)
         column: str | None = None if field == "case" else field
     except InputError as error:
         column, message = error.column, error.message
     else:
-        return CaseRow(file, number, texts, case, None)
+        return CaseRow(file, number, texts, case, None, pins)
     column = batch_column.get(column, column) if column else None
     return CaseRow(file, number, texts, None, InputError(message, file=file, row=number, column=column))
+
+
+def _row_pins(texts: Mapping[str, str]) -> tuple[Pin, ...]:
+    """Pins of a row; an empty cell pins nothing.
+
+    Raises:
+        InputError: a cell is no pin; ``column`` names it.
+    """
+    pins = []
+    for column, field in _PIN_COLUMNS.items():
+        if text := texts.get(column):
+            try:
+                pins.append(pin_of_cell(field, text))
+            except InputError as error:
+                raise InputError(error.message, column=column) from None
+    return tuple(pins)
 
 
 def plan_of_cells(cells: Mapping[str, str]) -> Plan:
@@ -163,7 +182,8 @@ def plan_of_cells(cells: Mapping[str, str]) -> Plan:
 def result_table(outcomes: Iterable[RowOutcome], settings: Settings) -> pd.DataFrame:
     """One row for each case, in the order of the input."""
     shared = {"hardware": settings.spec.name, "rules": settings.rules, "environment": settings.environment}
-    return _frame(({**_case_cells(o.row), **shared, **_result_cells(o)} for o in outcomes), RESULT_COLUMNS)
+    columns = (*RESULT_COLUMNS, *CONFLICT_COLUMNS) if settings.options.explain else RESULT_COLUMNS
+    return _frame(({**_case_cells(o.row), **shared, **_result_cells(o)} for o in outcomes), columns)
 
 
 def plan_table(outcomes: Iterable[RowOutcome]) -> pd.DataFrame:
@@ -200,7 +220,10 @@ def _result_cells(outcome: RowOutcome) -> dict[str, Any]:
         column = f"column {error.column}: " if error is not None and error.column else ""
         return {"error": f"{column}{error.message}" if error is not None else ""}
     cells: dict[str, Any] = {"winner": result.winner, "verdict": result.verdict, "advice": advice(result)}
+    cells |= {"pins": "; ".join(result.pins), "price_of_pins_us": result.price_of_pins_us}
     cells |= {f"status_{name}": branch.status.value for name, branch in result.branches.items()}
+    for name, branch in result.branches.items():
+        cells[f"conflict_{name}"] = ";".join(member.rule for member in branch.conflict or [])
     if (best := result.best) is not None and best.plan is not None:
         cells |= {name: getattr(best, name) for name in (*_TIMES, "bound_us", "bottleneck")}
         cells |= {f"plan_{name}": value for name, value in best.plan.model_dump().items()}
@@ -219,43 +242,10 @@ def _text(value: object) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def check_targets(source: Path, targets: Sequence[Path]) -> None:
-    """See before the work that its tables can be written.
-
-    Raises:
-        InputError: a folder does not exist or cannot be written, or a file would be written twice or over its source.
-    """
-    seen = {source.resolve(): "the cases are read from it"}
-    for path in targets:
-        place = path.resolve()
-        if place in seen:
-            raise InputError(f"cannot be written: {seen[place]}", file=path)
-        seen[place] = "another table is written to it"
-        if path.is_dir():
-            raise InputError("cannot be written: it is a folder", file=path)
-        if not place.parent.is_dir():
-            raise InputError(f"cannot be written: there is no folder {place.parent}", file=path)
-        if not os.access(place if place.exists() else place.parent, os.W_OK):
-            raise InputError("cannot be written: permission denied", file=path)
-
-
 def write_tables(tables: Mapping[Path, pd.DataFrame]) -> None:
-    """Write all tables or none: each to a file beside its place, and then all moved there."""
-    with ExitStack() as undo:
-        ready = []
-        for path, table in tables.items():
-            place = path.resolve()
-            if place.exists() and not place.is_file():  # a pipe or a device
-                _write(table, place, "w")
-                continue
-            draft = place.with_name(f".{place.name}.{os.getpid()}.part")
-            undo.callback(draft.unlink, missing_ok=True)
-            _write(table, draft, "x")
-            ready.append((draft, place))
-        for draft, place in ready:
-            os.replace(draft, place)
+    """Write all tables or none."""
 
+    def writer(table: pd.DataFrame) -> Callable[[TextIO], None]:
+        return lambda stream: table.to_csv(stream, index=False, lineterminator="\n")
 
-def _write(table: pd.DataFrame, path: Path, mode: str) -> None:
-    with path.open(mode, encoding="utf-8", newline="") as stream:
-        table.to_csv(stream, index=False, lineterminator="\n")
+    write_files({path: writer(table) for path, table in tables.items()})

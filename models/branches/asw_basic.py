@@ -44,6 +44,7 @@ from .base import (
     buffer_fields,
     k_loop,
     l0_rules,
+    l1_width,
     l2_policy,
     most_uk,
     once,
@@ -113,12 +114,15 @@ class AswBasic(Branch):
         l0_rules(alg, ctx, v, um, un, uk)
         bias_rule(alg, ctx, un)
         unit = ATOM * ctx.atom_k * ctx.s
-        resident = {"none": 0, "a": ctx.am * ctx.ak * ctx.s, "b": ctx.an * ctx.ak * ctx.s}[side]
+        wide_m, wide_n = l1_width(alg, ctx, "a", um), l1_width(alg, ctx, "b", un)
+        whole = {"none": 0, "a": ctx.am, "b": ctx.an}[side]
+        resident = whole * ctx.ak * ctx.s
+        held_whole = l1_width(alg, ctx, side, whole // ATOM) * (ATOM * ctx.ak * ctx.s)
         loop = k_loop(alg, ctx, v, uk, ctx.k, um, un) if side == "none" else resident_loop(alg, ctx, v, uk, side)
-        part_a = alg.mul(um, loop.depth_a) if side != "a" else 0
-        part_b = alg.mul(un, loop.depth_b) if side != "b" else 0
+        part_a = alg.mul(wide_m, loop.depth_a) if side != "a" else 0
+        part_b = alg.mul(wide_n, loop.depth_b) if side != "b" else 0
         held = alg.mul(v["l1_buffers"], part_a + part_b) * unit
-        alg.rule("cap.l1", held + un * (ATOM * ctx.bias_l1_bytes) + resident, "<=", ctx.spec.l1_bytes)
+        alg.rule("cap.l1", held + un * (ATOM * ctx.bias_l1_bytes) + held_whole, "<=", ctx.spec.l1_bytes)
         self._policy(alg, ctx, v, part_a, part_b, unit)
 
         window = v.get("swizzle_w")

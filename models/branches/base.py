@@ -142,6 +142,17 @@ def l0_rules(alg: Algebra, ctx: Context, v: Values, um: Value, un: Value, uk: Va
         alg.rule("buffer.unitflag", v["l0c_buffers"], "<=", 1)
 
 
+def l1_width(alg: Algebra, ctx: Context, side: str, atoms: Value) -> Value:
+    """Atoms of rows of A (columns of B) as L1 holds them.
+
+    An operand that is contiguous along M (N) is stored in fractals C0 wide, so 8-bit data is padded to 32 there (vendor
+    table 2, the transposed L1 footprint).
+    """
+    along = ctx.trans_a if side == "a" else not ctx.trans_b
+    wide = ctx.c0 // ATOM
+    return alg.ceil_div(atoms, wide) * wide if along and wide > 1 else atoms
+
+
 def bias_rule(alg: Algebra, ctx: Context, un: Value) -> None:
     """The bias table holds two rows of ``base_n`` accumulators."""
     if ctx.case.bias:

@@ -50,6 +50,7 @@ from .base import (
     buffer_fields,
     k_loop,
     l0_rules,
+    l1_width,
     l2_policy,
     most_uk,
     once,
@@ -215,12 +216,13 @@ class IterBatch(Branch):
     ) -> _Load:  # fmt: skip
         form, side, l1_buffers, l1_bytes = v["l1_form"], v["full_load"], v["l1_buffers"], ctx.spec.l1_bytes
         most_m, most_n = ctx.am // ATOM, ctx.an // ATOM
+        wide_m, wide_n = l1_width(alg, ctx, "a", most_m), l1_width(alg, ctx, "b", most_n)
         deep = ATOM * ctx.ak * ctx.s
         if form in "ab":
             if form == "a":
                 alg.rule("entry.form_one_batch", b_core, "<=", 1)
             group = v["iter_l1"] * (most_m + most_n)
-            held = alg.mul(l1_buffers, v["iter_l1"]) * ((most_m + most_n) * deep)
+            held = alg.mul(l1_buffers, v["iter_l1"]) * ((wide_m + wide_n) * deep)
             return _Load(held, l1_bytes, 1, [(deep, group)], whole_rows_a(ctx), whole_rows_b(ctx))
         if form in "cd":
             if form == "c":
@@ -247,12 +249,14 @@ class IterBatch(Branch):
                     full = ctx.n if side == "a" else ctx.m
                     least = min(ctx.spec.policy_row_bytes, full * ctx.s)
                     alg.rule("policy.iter_row_bytes", part * (ATOM * ctx.s), ">=", least)
-            held = alg.mul(l1_buffers, part) * deep + whole * deep
+            streamed = l1_width(alg, ctx, "b" if side == "a" else "a", part)
+            held = alg.mul(l1_buffers, streamed) * deep + (wide_m if side == "a" else wide_n) * deep
             budget = l1_bytes if form == "c" else l1_bytes // 2
             return _Load(held, budget, alg.ceil_div(most, length), first, rows_of_a, rows_of_b)
         unit = ATOM * ctx.atom_k * ctx.s
         loop = k_loop(alg, ctx, v, uk, ctx.k, v["um"], v["un"])
-        held = alg.mul(l1_buffers, alg.mul(v["um"], loop.depth_a) + alg.mul(v["un"], loop.depth_b)) * unit
+        tile_m, tile_n = l1_width(alg, ctx, "a", v["um"]), l1_width(alg, ctx, "b", v["un"])
+        held = alg.mul(l1_buffers, alg.mul(tile_m, loop.depth_a) + alg.mul(tile_n, loop.depth_b)) * unit
         first = [(unit, alg.mul(rows, loop.cut_a) + alg.mul(columns, loop.cut_b))]
         if form == "e":
             alg.rule("entry.form_whole_block", alg.mul(m_cnt, n_cnt), "<=", 1)

@@ -36,6 +36,7 @@ from .base import (
     best_l0c,
     buffer_fields,
     l0_rules,
+    l1_width,
     l2_policy,
     most_uk,
     once,
@@ -114,7 +115,8 @@ class MergeBatch(Branch):
         depth = alg.capped(alg.mul(step, uk), spec.l1_bytes // unit, held_rows)
         cut = alg.min_of(depth, extent)
         l1 = alg.ceil_div(extent, depth)
-        alg.rule("cap.l1", alg.mul(v["l1_buffers"], alg.mul(held_rows, depth)) * unit, "<=", spec.l1_bytes)
+        held = _rows(alg, ctx, b_l1, l1=True) + b_l1 * l1_width(alg, ctx, "b", ctx.an // ATOM)
+        alg.rule("cap.l1", alg.mul(v["l1_buffers"], alg.mul(held, depth)) * unit, "<=", spec.l1_bytes)
         k_l1 = alg.min_of(cut * ctx.atom_k, ctx.k)
         self._policy(alg, ctx, v, merged, b_l1, k_l1)
 
@@ -209,8 +211,8 @@ def _b_core(ctx: Context) -> int:
     return -(-ctx.batch // ctx.cores)
 
 
-def _rows(alg: Algebra, ctx: Context, batches: Value) -> Value:
-    """Atoms of rows that ``batches`` matrices of A take: packed, unless transposed."""
+def _rows(alg: Algebra, ctx: Context, batches: Value, *, l1: bool = False) -> Value:
+    """Atoms of rows that ``batches`` matrices of A take in L0, or in L1: packed, unless transposed."""
     if ctx.trans_a:
-        return batches * (ctx.am // ATOM)
+        return batches * (l1_width(alg, ctx, "a", ctx.am // ATOM) if l1 else ctx.am // ATOM)
     return alg.ceil_div(batches * ctx.m, ATOM)

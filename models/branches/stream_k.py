@@ -5,9 +5,10 @@ Design section 6.6. Structures: the buffers; the grid is an outer decision.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..algebra import Algebra
+from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
 from ..latency import (
     Outcome,
@@ -37,6 +38,7 @@ from .base import (
     buffer_fields,
     k_loop,
     l0_rules,
+    l1_width,
     l2_policy,
     most_uk,
     source_steps,
@@ -124,13 +126,14 @@ class StreamK(Branch):
         alg.within(um, "<=", single_m)
         alg.within(un, "<=", single_n)
         uk = most_uk(alg, ctx, v, um, un, v["uk"])
-        rows, columns = alg.min_of(um, single_m), alg.min_of(un, single_n)
+        rows, columns = alg.min_of(um, ctx.am // ATOM), alg.min_of(un, ctx.an // ATOM)
         m_tiles, n_tiles = alg.ceil_div(single_m, um), alg.ceil_div(single_n, un)
         l0_rules(alg, ctx, v, um, un, uk)
         bias_rule(alg, ctx, un)
         loop = k_loop(alg, ctx, v, uk, slice_k, um, un)
         unit = ATOM * ctx.atom_k * ctx.s
-        held = alg.mul(v["l1_buffers"], alg.mul(um, loop.depth_a) + alg.mul(un, loop.depth_b)) * unit
+        wide_m, wide_n = l1_width(alg, ctx, "a", um), l1_width(alg, ctx, "b", un)
+        held = alg.mul(v["l1_buffers"], alg.mul(wide_m, loop.depth_a) + alg.mul(wide_n, loop.depth_b)) * unit
         alg.rule("cap.l1", held + un * (ATOM * ctx.bias_l1_bytes), "<=", spec.l1_bytes)
         self._policy(alg, ctx, v, m_tiles, n_tiles)
 
@@ -139,19 +142,18 @@ class StreamK(Branch):
         rounds = alg.mul(single_b, tiles)
         area = alg.floored(alg.mul(rounds, alg.mul(rows, columns)), slot, 1)
         sides = alg.floored(alg.mul(rounds, rows + columns), alg.mul(single_b, single_m + single_n), 1)
+        # Per-core terms take the slice as it is in place of K and of K padded.
+        cut_a, cut_b = (alg.min_of(depth * ctx.atom_k, slice_k) for depth in (loop.depth_a, loop.depth_b))
         fractals = alg.ceil_div(slice_k, spec.fractal_k(ctx.case.dtype)) * spec.fractal_cycles
         heads = alg.mul(rounds, loop.steps)
         m_cnt, n_cnt = alg.mul(grid_m, m_tiles), alg.mul(grid_n, n_tiles)
-        # Over several grids at once the row is cut at K only, which can but lower a bound.
-        extent = slice_k if isinstance(slice_k, int) else ctx.k
-        depth_rows_a = Rows(loop.depth_a, ctx.atom_k, extent, ctx.k)
-        depth_rows_b = Rows(loop.depth_b, ctx.atom_k, extent, ctx.k, ctx.nz_b)
+        depth_rows_a, depth_rows_b = (_rows(alg, ctx, depth, slice_k) for depth in (loop.depth_a, loop.depth_b))
         reads_a = Reads(
             Rows(rows, ATOM, ctx.m, ctx.m) if ctx.trans_a else depth_rows_a,
             ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt,
         )  # fmt: skip
         reads_b = Reads(
-            depth_rows_b if ctx.trans_b else Rows(columns, ATOM, ctx.n, ctx.n, ctx.nz_b),
+            replace(depth_rows_b, ideal=ctx.nz_b) if ctx.trans_b else Rows(columns, ATOM, ctx.n, ctx.n, ctx.nz_b),
             ctx.unique_b, ctx.batch * ctx.k * ctx.n * ctx.s, m_cnt,
         )  # fmt: skip
         once = ctx.unique_a + ctx.unique_b
@@ -164,7 +166,7 @@ class StreamK(Branch):
             mte1=mte1_cost(alg, ctx, alg.mul(sides, slice_k), heads),
             fixpipe=drain_cost(alg, ctx, rounds, area),
             drain=drain_cost(alg, ctx, 1, alg.mul(rows, columns)),
-            fill1=first_fill(alg, ctx, [(unit, alg.mul(rows, loop.cut_a) + alg.mul(columns, loop.cut_b))], used),
+            fill1=first_fill(alg, ctx, [(ATOM * ctx.s, alg.mul(rows, cut_a) + alg.mul(columns, cut_b))], used),
             fill0=first_load(alg, ctx, rows + columns, slice_k),
             loads=[
                 occupied(alg, ctx, shared, used),
@@ -185,7 +187,7 @@ class StreamK(Branch):
             "single_m": lambda: single_m,
             "single_n": lambda: single_n,
             "single_k": lambda: slice_k,
-            "k_l1": lambda: alg.min_of(alg.max_of(loop.cut_a, loop.cut_b) * ctx.atom_k, slice_k),
+            "k_l1": lambda: alg.max_of(cut_a, cut_b),
         }
         return Outcome(overlap(alg, ctx, pipes, v), counts)
 
@@ -241,3 +243,14 @@ class StreamK(Branch):
             "step_ka": plan.step_ka,
             "step_kb": plan.step_kb,
         }
+
+
+def _rows(alg: Algebra, ctx: Context, depth: Value, slice_k: Value) -> Rows:
+    """Rows along K of an L1 part: ``depth`` atoms, cut at the slice.
+
+    A slice of the search is a multiple of 16 elements; a plan's own slice may be any number of them.
+    """
+    if isinstance(slice_k, int) and slice_k % ATOM:
+        return Rows(alg.min_of(depth * ctx.atom_k, slice_k), 1, ctx.k, ctx.k)
+    lines = slice_k // ATOM if isinstance(slice_k, int) else alg.ceil_div(slice_k, ATOM)
+    return Rows(alg.min_of(depth * (ctx.atom_k // ATOM), lines), ATOM, ctx.k, ctx.k)

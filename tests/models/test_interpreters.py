@@ -136,7 +136,10 @@ def test_streamk_slice_shorter_than_the_l1_part() -> None:
     structure = next(s for s in branch.structures(ctx, complete=True) if s.constants["l0_buffers"] == 1)
     point = dict(grid_k=6, grid_b=1, grid_m=1, grid_n=1, um=4, un=8, uk=3, step_ka=1, step_kb=1, l1_buffers=4)
     other = {**point, "grid_k": 3}
-    assert compare_arrays(ctx, branch, structure, Points.listed(list(point), [(*point.values(),), (*other.values(),)])) == 2
+    assert (
+        compare_arrays(ctx, branch, structure, Points.listed(list(point), [(*point.values(),), (*other.values(),)]))
+        == 2
+    )
 
 
 def test_streamk_total_of_the_solver_is_that_of_the_evaluator() -> None:

@@ -13,13 +13,13 @@ from tileproof.models.context import Context
 from tileproof.models.plan import BranchName
 from tileproof.solver.branch import SolveOptions, solve_branch
 
-#: Every second number is an odd step, so that "larger" is not always "twice".
+#: Steps that are not powers of two occur, and capacities below the chip's so that they bind on small cases.
 CAPACITIES = {
-    "l1_bytes": (524288, 720896, 1048576),
-    "l0a_bytes": (65536, 98304, 131072),
-    "l0b_bytes": (65536, 98304, 131072),
-    "l0c_bytes": (262144, 393216, 524288),
-    "l2_bytes": (2**21, 2**24, 2**27),
+    "l1_bytes": (40960, 131072, 524288, 720896),
+    "l0a_bytes": (4096, 24576, 65536, 98304),
+    "l0b_bytes": (4096, 24576, 65536, 98304),
+    "l0c_bytes": (16384, 98304, 262144, 393216),
+    "l2_bytes": (2**18, 2**21, 2**27),
 }
 BANDWIDTHS = {
     "hbm_tb_s": ("0.9", "1.6", "2.7"),

@@ -102,7 +102,19 @@ def fixed(model: cp_model.CpModel, **values: int) -> cp_model.CpModel:
     return clone
 
 
-OPTIMAL_POINT = {"a": 0, "b": 0, "c": 1, "x": 1, "y": 1, "xy": 1, "z": 1, "u": 24, "T2": 207360, "p": 24 * 207360, "T": 0}
+OPTIMAL_POINT = {
+    "a": 0,
+    "b": 0,
+    "c": 1,
+    "x": 1,
+    "y": 1,
+    "xy": 1,
+    "z": 1,
+    "u": 24,
+    "T2": 207360,
+    "p": 24 * 207360,
+    "T": 0,
+}
 
 
 def test_zero_is_reached() -> None:
@@ -116,7 +128,9 @@ def test_zero_is_reached() -> None:
     assert best(fixed(ten_rows(), **v)) == 0
 
 
-@pytest.mark.parametrize("parameters", [{}, dict(PROFILE), {"cp_model_presolve": False}], ids=["default", "ours", "no_presolve"])
+@pytest.mark.parametrize(
+    "parameters", [{}, dict(PROFILE), {"cp_model_presolve": False}], ids=["default", "ours", "no_presolve"]
+)
 def test_or_tools_still_overflows(parameters: dict[str, Any]) -> None:
     """No parameter helps; the guard of ``CpAlgebra.row`` is the only protection."""
     if best(ten_rows(), **parameters) == 0:
