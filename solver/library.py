@@ -1,0 +1,226 @@
+"""The plan library: results with their proofs in an SQLite file, keyed by everything that decides them.
+
+The key is a hash of the canonical case, the chip's numbers, rules, environment, pins, asked branches, the way of solving
+and the model version. Cases that the model cannot tell apart share an entry (:func:`canonical_case`). Several processes
+may write at once: SQLite's write-ahead log serialises them, and an entry never changes once written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pydantic import ValidationError
+
+from ..hardware import NpuSpec
+from ..hardware.errors import InputError
+from ..models.case import BYTES, BmmCase
+from ..models.context import MODEL_VERSION
+from ..models.plan import BranchName
+from .result import CaseResult
+
+#: "tlpf" as SQLite's application id: tells a library from any other database.
+_APPLICATION_ID: Final = 0x746C7066
+_SCHEMA_VERSION: Final = 1
+_BUSY_MS: Final = 30_000
+#: Input types that the model treats alike: same bytes, same Cube rate.
+_TWINS: Final = {"bf16": "fp16", "fp8_e5m2": "fp8_e4m3", "hif8": "fp8_e4m3"}
+
+
+def canonical_case(case: BmmCase) -> dict[str, Any]:
+    """The case as far as the model can tell: equal dictionaries have equal results.
+
+    * name of the case: never matters;
+    * batch dims: only B_A, B_B, B and whether the dims are equal;
+    * bf16 is fp16, the 8-bit floats are one type; of the output type only its bytes matter;
+    * the bias type matters only where the vector cores add it (K <= 1), by its bytes.
+    """
+    width = max(len(case.batch_a), len(case.batch_b))
+    left, right = ((1,) * (width - len(dims)) + dims for dims in (case.batch_a, case.batch_b))
+    bias: int | None = None
+    if case.bias is not None:
+        bias = BYTES[case.bias] if case.k <= 1 else 0
+    return {
+        "batch": [prod(left), prod(right), case.batch, left == right],
+        "size": [case.m, case.n, case.k],
+        "dtype": _TWINS.get(case.dtype, case.dtype),
+        "out_bytes": case.output_bytes,
+        "trans": [case.trans_a, case.trans_b],
+        "bias": [bias, case.bias_batch],
+        "format_b": case.format_b,
+    }
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything beside the case that decides a result."""
+
+    spec: NpuSpec
+    rules: str
+    environment: str
+    branches: tuple[BranchName, ...]
+    pins: tuple[str, ...] = ()
+    all_branches: bool = True
+    tie_break: bool = True
+    explain: bool = True
+
+    def key(self, case: BmmCase) -> str:
+        """Key of the library entry that answers the question for a case."""
+        asked = {
+            "case": canonical_case(case),
+            "hardware": self.spec.fingerprint(),
+            "hardware_name": self.spec.name,
+            "rules": self.rules,
+            "environment": self.environment,
+            "branches": sorted(self.branches),
+            "pins": sorted(self.pins),
+            "how": [self.all_branches, self.tie_break, self.explain],
+            "model": MODEL_VERSION,
+        }
+        return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class LibraryStats:
+    """Counts of a library."""
+
+    entries: int
+    current: int
+    bytes: int
+
+
+class PlanLibrary:
+    """An open library file; use as a context manager.
+
+    Raises:
+        InputError: the file is no SQLite database, belongs to another program, is of another schema, or is damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.path = Path(path)
+        fresh = not self.path.exists() or self.path.stat().st_size == 0
+        if fresh and not create:
+            raise InputError("does not exist", file=str(self.path))
+        try:
+            self._db = sqlite3.connect(self.path, timeout=_BUSY_MS / 1000, isolation_level=None)
+            self._db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            if fresh:
+                self._create()
+            self._check_identity()
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"is no plan library ({error})", file=str(self.path)) from None
+
+    def _create(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        columns = "key TEXT PRIMARY KEY, model TEXT NOT NULL, result TEXT NOT NULL"
+        self._db.execute(f"CREATE TABLE IF NOT EXISTS entries ({columns}) WITHOUT ROWID")
+        self._db.execute("COMMIT")
+
+    def _check_identity(self) -> None:
+        application = self._db.execute("PRAGMA application_id").fetchone()[0]
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if application != _APPLICATION_ID:
+            raise InputError("is a database of another program, not a plan library", file=str(self.path))
+        if version != _SCHEMA_VERSION:
+            raise InputError(f"has library schema {version}; this version reads {_SCHEMA_VERSION}", file=str(self.path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def get(self, question: Question, case: BmmCase) -> CaseResult | None:
+        """The stored answer for a case, given the case's own name and dims; None when there is none."""
+        row = self._execute(
+            "SELECT result FROM entries WHERE key = ? AND model = ?", (question.key(case), MODEL_VERSION)
+        )
+        if row is None:
+            return None
+        try:
+            result = CaseResult.model_validate_json(row[0])
+        except ValidationError:
+            raise InputError("holds an entry that cannot be read; see library check", file=str(self.path)) from None
+        return result.model_copy(update={"case": case})
+
+    def put(self, question: Question, result: CaseResult) -> None:
+        """Store a proven answer; an open one (time limit) is not kept, an existing one is left as it is."""
+        if result.verdict == "open":
+            return
+        plain = result.model_copy(
+            update={"branches": {n: b.model_copy(update={"solve_ms": 0.0}) for n, b in result.branches.items()}}
+        )
+        self._execute(
+            "INSERT OR IGNORE INTO entries (key, model, result) VALUES (?, ?, ?)",
+            (question.key(result.case), result.model_version, plain.model_dump_json()),
+        )
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        try:
+            with closing(self._db.execute(statement, values)) as cursor:
+                return cursor.fetchone()
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"cannot be used ({error})", file=str(self.path)) from None
+
+    def stats(self) -> LibraryStats:
+        """Entries, those of this model version, and bytes of the file."""
+        entries = self._execute("SELECT count(*) FROM entries")[0]
+        current = self._execute("SELECT count(*) FROM entries WHERE model = ?", (MODEL_VERSION,))[0]
+        return LibraryStats(entries, current, self.path.stat().st_size)
+
+    def entries(self) -> Iterator[tuple[str, CaseResult]]:
+        """Every entry of this model version, by key."""
+        with closing(
+            self._db.execute("SELECT key, result FROM entries WHERE model = ? ORDER BY key", (MODEL_VERSION,))
+        ) as cursor:
+            for key, text in cursor:
+                yield key, CaseResult.model_validate_json(text)
+
+    def find(self, key: str) -> CaseResult | None:
+        """The entry whose key starts with ``key``; None when there is none or several."""
+        with closing(
+            self._db.execute("SELECT result FROM entries WHERE key GLOB ? AND model = ?", (key + "*", MODEL_VERSION))
+        ) as cursor:
+            rows = cursor.fetchmany(2)
+        return CaseResult.model_validate_json(rows[0][0]) if len(rows) == 1 else None
+
+    def prune(self) -> int:
+        """Drop the entries of other model versions; returns how many."""
+        before = self.stats().entries
+        self._execute("DELETE FROM entries WHERE model <> ?", (MODEL_VERSION,))
+        self._execute("VACUUM")
+        return before - self.stats().entries
+
+    def check(self) -> list[str]:
+        """Problems of the file: damage found by SQLite, entries that cannot be read or do not add up."""
+        problems = [text for (text,) in self._db.execute("PRAGMA integrity_check") if text != "ok"]
+        statement = "SELECT key, result FROM entries WHERE model = ? ORDER BY key"
+        for key, text in self._db.execute(statement, (MODEL_VERSION,)):
+            try:
+                result = CaseResult.model_validate_json(text)
+            except ValidationError:
+                problems.append(f"entry {key[:12]} cannot be read")
+                continue
+            if result.model_version != MODEL_VERSION:
+                problems.append(f"entry {key[:12]} is of model version {result.model_version}")
+            if result.winner is not None and result.winner not in result.branches:
+                problems.append(f"entry {key[:12]} names a winner that it does not hold")
+        return problems
