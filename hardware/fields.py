@@ -68,7 +68,7 @@ class SpecFields(BaseModel):
     # transfers inside the core
     mte2_port_bytes_per_cycle: Rate = _number("B/cycle/core", "port from L2 and HBM into L1")
     mte1_bytes_per_cycle: Rate = _number("B/cycle/core", "L1 to L0A and to L0B")
-    mte1_load_cycles: NaturalInt = _number("cycles/load", "fixed cost of a load into L0")
+    mte1_load_cycles: NaturalRate = _number("cycles/load", "fixed cost of a load into L0")
 
     # Cube
     mac_per_cycle_16bit: PositiveInt = _number("MAC/cycle/core", "Cube rate, fp16 and bf16")
@@ -80,12 +80,12 @@ class SpecFields(BaseModel):
     fractal_k_hf32: PositiveInt = _number("elements", "K0 of a fractal, hf32")
     fractal_k_fp32: PositiveInt = _number("elements", "K0 per fractal step, exact fp32")
     fractal_cycles: PositiveInt = _number("cycles", "time of one fractal 16 x 16 x K0")
-    mmad_head_cycles_double: NaturalInt = _number("cycles/MMAD", "issue cost of an MMAD, L0 double-buffered")
-    mmad_head_cycles_single: NaturalInt = _number("cycles/MMAD", "issue cost of an MMAD, L0 single-buffered")
+    mmad_head_cycles_double: NaturalRate = _number("cycles/MMAD", "issue cost of an MMAD, L0 double-buffered")
+    mmad_head_cycles_single: NaturalRate = _number("cycles/MMAD", "issue cost of an MMAD, L0 single-buffered")
 
     # fixpipe
-    drain_cycles: NaturalInt = _number("cycles/drain", "fixed cost of an L0C to GM drain")
-    drain_elements_per_cycle: PositiveInt = _number("elements/cycle/core", "drain rate L0C to GM, any output type")
+    drain_cycles: NaturalRate = _number("cycles/drain", "fixed cost of an L0C to GM drain")
+    drain_elements_per_cycle: Rate = _number("elements/cycle/core", "drain rate L0C to GM, any output type")
 
     # efficiency of transfers
     row_efficiency: RowClasses = _number(

@@ -53,19 +53,28 @@ class Rates(NamedTuple):
         unless the largest coefficient would then pass 2^32 (the row check of the CP interpreter) or the denominator
         2^22. It depends on the rates alone, so every interpreter works with the same integers.
         """
-        exact = [rate if isinstance(rate, Fraction) else Fraction(rate) for rate in rates]
-        largest = max(exact)
+        # Plain integers: arithmetic of Fraction would take most of the time of evaluating a plan of a new case.
+        exact = [rate.as_integer_ratio() for rate in rates]
         denominator = 1
-        for rate in exact:
+        for above, below in exact:
             # Each coefficient needs its own power of two; a dyadic rate needs no more than its denominator.
-            if rate:
+            if above:
                 own = 1
-                while own * rate < _MIN_COEFFICIENT and rate.denominator != own:
+                while own * above < _MIN_COEFFICIENT * below and below != own:
                     own *= 2
                 denominator = max(denominator, own)
-        while denominator > 1 and (denominator > _MAX_DENOMINATOR or largest * denominator > _MAX_COEFFICIENT):
+        while denominator > 1 and (
+            denominator > _MAX_DENOMINATOR
+            or any(above * denominator > _MAX_COEFFICIENT * below for above, below in exact)
+        ):
             denominator //= 2
-        return cls(denominator, tuple(round(rate * denominator) for rate in exact))
+        return cls(denominator, tuple(_rounded(above * denominator, below) for above, below in exact))
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """Nearest integer to a quotient, ties to even."""
+    quotient, rest = divmod(numerator, denominator)
+    return quotient + int(2 * rest > denominator or (2 * rest == denominator and quotient % 2 == 1))
 
 
 class Piece(NamedTuple):

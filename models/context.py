@@ -216,7 +216,8 @@ class Context:
 
     def us(self, ticks: int) -> float:
         """Microseconds of a number of ticks."""
-        return float(ticks / self.ticks_per_us)
+        rate = self.ticks_per_us
+        return ticks * rate.denominator / rate.numerator
 
     @cached_property
     def per_hbm_byte(self) -> Fraction:

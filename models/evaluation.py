@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ..hardware.errors import InputError
@@ -86,7 +86,7 @@ def evaluate_values(
     return Evaluation(
         plan=build_plan(alg, ctx, branch, values, outcome),
         ticks=int(outcome.stages.total),
-        stages={name: int(value) for name, value in asdict(outcome.stages).items()},
+        stages={name: int(value) for name, value in vars(outcome.stages).items()},
         checks=(*extra, *alg.checks),
         hbm_units=int(outcome.count("hbm_units")),
     )

@@ -21,15 +21,26 @@ from ..models.algebra import IntAlgebra
 from ..models.branches import BRANCH_OF, Branch
 from ..models.case import BmmCase, explain_validation
 from ..models.context import ENVIRONMENTS, MODEL_VERSION, Context
-from ..models.evaluation import evaluate_values, plan_checks
+from ..models.evaluation import NO_FORMULA, Evaluation, evaluate_values, plan_checks
 from ..models.pins import PinnedBranch, parse_pins
 from ..models.plan import BRANCHES, BranchName, Plan
-from ..models.rules import PROFILES
+from ..models.rules import PROFILES, RULES
 from .enumerator import Enumerator
 from .result import CaseResult, Status
 
 FORMAT: Final = "tileproof-certificate"
 VERSION: Final = 1
+_SOLVED: Final = ("status", "plan", "ticks", "checks", "bound_ticks")
+#: Fields of a branch by its status.
+_BRANCH_FIELDS: Final[dict[Status, tuple[str, ...]]] = {
+    Status.OPTIMAL: _SOLVED,
+    Status.FEASIBLE: _SOLVED,
+    Status.INFEASIBLE: ("status", "conflicts"),
+    Status.DOMINATED: ("status", "bound_ticks"),
+    Status.UNKNOWN: ("status", "bound_ticks"),
+}
+#: Plans at once when looking for one that shows that a member of a conflict is needed.
+_PROBE: Final = 4_000
 _FIELDS: Final = (
     "format", "version", "model_version", "case", "hardware", "hardware_fingerprint", "rules", "environment", "tick",
     "pins", "winner", "branches", "digest",
@@ -53,7 +64,7 @@ def make_certificate(result: CaseResult, spec: NpuSpec) -> dict[str, Any]:
     for name, branch in result.branches.items():
         entry: dict[str, Any] = {"status": branch.status.value}
         if branch.plan is not None:
-            checks = _evaluated(ctx, _branch(name, tuple(result.pins)), branch.plan).checks
+            checks = evaluate_in(ctx, _branch(name, tuple(result.pins)), branch.plan).checks
             entry["plan"] = {k: v for k, v in branch.plan.model_dump(mode="json").items() if v is not None}
             entry["ticks"] = branch.latency_ticks
             entry["checks"] = [[c.rule, c.left, c.operator, c.right] for c in checks]
@@ -90,7 +101,8 @@ def _branch(name: BranchName, pins: tuple[str, ...]) -> Branch:
     return PinnedBranch(BRANCH_OF[name], parse_pins(pins)) if pins else BRANCH_OF[name]
 
 
-def _evaluated(ctx: Context, branch: Branch, plan: Plan) -> Any:
+def evaluate_in(ctx: Context, branch: Branch, plan: Plan) -> Evaluation:
+    """Evaluate a plan by the formulas of a branch with its pins."""
     if not ctx.batch * ctx.m * ctx.n:
         (structure,) = branch.structures(ctx, complete=True)
         return evaluate_values(ctx, branch, structure.constants)
@@ -120,6 +132,8 @@ def check_certificate(
     missing = [name for name in _FIELDS if name not in data]
     if missing:
         raise InputError(f"the certificate lacks {', '.join(missing)}")
+    if unknown := sorted(set(data) - set(_FIELDS)):
+        raise InputError(f"the certificate has fields that are not known: {', '.join(map(repr, unknown))}")
     lines = [
         CheckLine("file", digest(data) == data["digest"], "the digest matches the content"),
         CheckLine("model", data["model_version"] == MODEL_VERSION, f"model version is {MODEL_VERSION}"),
@@ -172,6 +186,8 @@ def _check_branch(
         status = Status(entry["status"])
     except (KeyError, TypeError, ValueError):
         raise InputError(f"certificate, {name}: the status must be one of {', '.join(Status)}") from None
+    if unknown := sorted(set(entry) - set(_BRANCH_FIELDS[status])):
+        raise InputError(f"certificate, {name}: a branch that is {status} has no {', '.join(unknown)}")
     branch = _branch(name, pins)
     lines: list[CheckLine] = []
     if status in (Status.OPTIMAL, Status.FEASIBLE):
@@ -188,9 +204,12 @@ def _check_branch(
     if status is Status.INFEASIBLE and not broken:
         lines.append(_nothing(ctx, name, branch, None, budget, progress, "no plan obeys the rules"))
     if status is Status.INFEASIBLE:
-        for rules in entry.get("conflicts", []):
+        conflicts = entry.get("conflicts", [])
+        if not isinstance(conflicts, list):
+            raise InputError(f"certificate, {name}: conflicts must be a list of lists of rule ids")
+        for rules in conflicts:
             lines.append(_check_conflict(ctx, name, branch, rules, broken, budget, progress))
-    elif status is not Status.UNKNOWN and not broken:
+    elif not broken and (status is not Status.UNKNOWN or "bound_ticks" in entry):
         bound = entry.get("bound_ticks")
         if not isinstance(bound, int):
             raise InputError(f"certificate, {name}: bound_ticks must be a whole number")
@@ -199,16 +218,16 @@ def _check_branch(
 
 
 def _check_plan(ctx: Context, name: BranchName, branch: Branch, entry: Mapping[str, Any]) -> list[CheckLine]:
+    if "plan" not in entry:
+        raise InputError(f"certificate, {name}: a solved branch needs a plan")
     try:
         plan = Plan.model_validate(entry["plan"])
-        evaluation = _evaluated(ctx, branch, plan)
-    except KeyError:
-        raise InputError(f"certificate, {name}: a solved branch needs a plan") from None
+        evaluation = evaluate_in(ctx, branch, plan)
     except ValidationError as error:
         field, message = explain_validation(error)
         raise InputError(f"certificate, {name}, plan, {field}: {message}") from None
-    except (TypeError, ZeroDivisionError):
-        return [CheckLine(name, False, "the plan is complete")]
+    except (TypeError, ValueError, ArithmeticError, LookupError):
+        return [CheckLine(name, False, "the plan is complete and its numbers are possible")]
     lines = [CheckLine(name, plan.branch == name, f"the plan is one of {name}")]
     failed = [check.rule for check in evaluation.violations]
     lines.append(CheckLine(name, not failed, f"the plan breaks no rule{': ' + ', '.join(failed) if failed else ''}"))
@@ -238,12 +257,12 @@ def _nothing(
         if progress is not None:
             progress(name, plans)
 
-    listed = Enumerator(ctx, branch, ceiling=ceiling, budget=budget, only=only, progress=report).run()
+    listed = Enumerator(ctx, branch, ceiling=ceiling, budget=budget, only=only, first=True, progress=report).run()
     best = listed.best
     if best is not None and (ceiling is None or best.ticks <= ceiling):
         return CheckLine(name, False, f"{claim}, but one of {best.ticks} ticks exists")
     if not listed.complete:
-        text = f"{claim} among the {listed.plans} plans of the budget; the rest was not covered"
+        text = f"{claim} among the {listed.examined} (partial) plans of the budget; the rest was not covered"
         return CheckLine(name, True, text, complete=False)
     return CheckLine(name, True, f"{claim} ({listed.plans} plans evaluated, the rest excluded by bounds)")
 
@@ -263,9 +282,23 @@ def _check_conflict(
     alone = [rule for rule in rules if rule in broken]
     if alone:
         return CheckLine(name, rules == alone[:1], f"{claim}: {alone[0]} is broken by the case itself")
-    if any(rule.startswith("entry.k_") for rule in broken) or not branch.structures(ctx, complete=True):
+    if any(rule in NO_FORMULA for rule in broken) or not branch.structures(ctx, complete=True):
         return CheckLine(name, False, claim)
-    return _nothing(ctx, name, branch, None, budget, progress, claim, frozenset(rules))
+    known = branch.rule_ids() if isinstance(branch, PinnedBranch) else {}
+    if strange := [rule for rule in rules if rule not in RULES and rule not in known]:
+        return CheckLine(name, False, f"{claim}: {', '.join(map(repr, strange))} is no rule")
+    line = _nothing(ctx, name, branch, None, budget, progress, claim, frozenset(rules))
+    if not line.ok or len(rules) == 1:
+        return line
+    for rule in rules:
+        rest = frozenset(rules) - {rule}
+        probe = Enumerator(ctx, branch, budget=budget, only=rest, first=True, chunk=_PROBE).run()
+        if probe.best is None and probe.complete:
+            return CheckLine(name, False, f"{claim}, every one of them needed: without {rule} there is none either")
+        if probe.best is None:
+            text = f"{claim}; that {rule} is needed was not shown within the budget"
+            line = CheckLine(name, True, text, complete=False)
+    return line
 
 
 def _check_winner(data: Mapping[str, Any]) -> CheckLine:
@@ -277,5 +310,5 @@ def _check_winner(data: Mapping[str, Any]) -> CheckLine:
     expected = None
     if known:
         limit = min(known.values()) * 1001
-        expected = next(name for name, ticks in known.items() if 1000 * ticks <= limit)
+        expected = next((name for name, ticks in known.items() if 1000 * ticks <= limit), None)
     return CheckLine("winner", expected == data["winner"], f"the winner is {expected}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..models.case import BmmCase
 from ..models.plan import Plan
-from .result import BufferUse, CaseResult, Status
+from .result import BranchResult, BufferUse, CaseResult, Conflict, Status
 
 #: Display name of what a capacity rule protects.
 BUFFER_NAMES: Final[dict[str, str]] = {
@@ -19,7 +19,7 @@ BUFFER_NAMES: Final[dict[str, str]] = {
     "cap.workspace_slot": "workspace slot",
     "cap.cores": "cores",
 }
-_STAGE_NAMES: Final[dict[str, str]] = {
+STAGE_NAMES: Final[dict[str, str]] = {
     "mmad": "MMAD",
     "mte2": "MTE2",
     "mte1": "MTE1",
@@ -110,7 +110,7 @@ def advice(result: CaseResult) -> str:
     parts = []
     if best.latency_us > 0 and best.bottleneck is not None and best.stages_us is not None:
         head, stage = best.stages_us.get("head", 0.0), best.stages_us[best.bottleneck]
-        name, share = _STAGE_NAMES[best.bottleneck], percent(stage / best.latency_us)
+        name, share = STAGE_NAMES[best.bottleneck], percent(stage / best.latency_us)
         if head > stage:
             parts.append(f"the launch head takes {percent(head / best.latency_us)} of the time, {name} {share}")
         else:
@@ -120,3 +120,11 @@ def advice(result: CaseResult) -> str:
     if best.status is not Status.OPTIMAL or result.verdict == "open":
         parts.append("not proven optimal in the time limit")
     return "; ".join(parts) or "the output is empty, there is nothing to do"
+
+
+def conflicts_of(branch: BranchResult) -> list[Conflict]:
+    """All conflicts of an infeasible branch, the headline first."""
+    if not branch.conflict:
+        return list(branch.other_conflicts)
+    policy = all(member.kind == "policy" for member in branch.conflict)
+    return [Conflict(members=branch.conflict, policy_only=policy), *branch.other_conflicts]

@@ -24,18 +24,24 @@ _CHUNK = 200_000
 
 @dataclass
 class Enumeration:
-    """What the enumerator found: the best plan, how many plans were evaluated, and whether all were covered."""
+    """What the enumerator found: the best plan, how many plans were evaluated, and whether all were covered.
+
+    ``examined`` counts partial plans that were bounded, too.
+    """
 
     best: Evaluation | None
     plans: int
     complete: bool
+    examined: int
 
 
 class Enumerator:
     """Lists the plans of one branch of one case.
 
-    ``ceiling`` (ticks) skips plans slower than it; ``budget`` is a number of plans after which the listing ends;
-    ``only`` asks for a plan that obeys just these rules, in the wide search space (to re-check a conflict).
+    ``ceiling`` (ticks) skips plans slower than it; ``budget`` is a number of plans, partial ones included, after which
+    the listing ends; ``only`` asks for a plan that obeys just these rules, in the wide search space (to re-check a
+    conflict); ``first`` ends the listing at the first plan; ``chunk`` is how many plans are worked at once.
+    ``progress`` is told the plans examined so far.
     """
 
     def __init__(
@@ -47,6 +53,8 @@ class Enumerator:
         ceiling: int | None = None,
         budget: int | None = None,
         only: frozenset[str] | None = None,
+        first: bool = False,
+        chunk: int = _CHUNK,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.ctx = ctx
@@ -55,33 +63,43 @@ class Enumerator:
         self.ceiling = ceiling
         self.budget = budget
         self.only = only
+        self.first = first
         self.progress = progress
         self.best: Evaluation | None = None
         self.plans = 0
+        self.examined = 0
+        self._chunk = chunk if budget is None else max(1, min(budget, chunk))
+        self._cut = False
 
     def run(self) -> Enumeration:
         """List the plans."""
         wide = NARROW if self.only is None else Wide(free=True)
         for structure in self.branch.structures(self.ctx, complete=True, wide=wide):
             for points in self._leaves(structure):
-                if self.budget is not None and self.plans >= self.budget:
-                    return Enumeration(self.best, self.plans, False)
                 self._judge(structure, points)
-                if self.progress is not None:
-                    self.progress(self.plans)
-        return Enumeration(self.best, self.plans, True)
+                if self.first and self._found:
+                    return self._listed(complete=False)
+            if self._cut:
+                return self._listed(complete=False)
+        return self._listed(complete=True)
+
+    def _listed(self, *, complete: bool) -> Enumeration:
+        return Enumeration(self.best, self.plans, complete, self.examined)
 
     def _leaves(self, structure: Structure) -> Iterator[Points]:
         """Chunks of complete points, depth first."""
         stack = [(Points({}, 1), 0)]
         while stack:
+            if self.budget is not None and self.examined > self.budget:
+                self._cut = True
+                return
             points, depth = stack.pop()
             if depth == len(structure.decisions):
                 yield points
                 continue
             decision = structure.decisions[depth]
             values = np.asarray(decision.domain(), dtype=np.int64)[:, None]
-            step = max(1, _CHUNK // len(values))
+            step = max(1, self._chunk // len(values))
             parts = [np.arange(start, min(start + step, points.size)) for start in range(0, points.size, step)]
             for part in reversed(parts):
                 more = self._pruned(structure, points.take(part).expand([decision.name], values))
@@ -89,14 +107,22 @@ class Enumerator:
                     stack.append((more, depth + 1))
 
     def _pruned(self, structure: Structure, points: Points) -> Points:
+        self.examined += points.size
+        if self.progress is not None:
+            self.progress(self.examined)
         if self.exhaustive:
             alg = ArrayAlgebra(points.size, only=("cap.",))
             least = {d.name: d.domain()[0] for d in structure.decisions if d.name not in points.columns}
             self.branch.formula(alg, self.ctx, {**point_values(structure, points), **least})
             return points.take(alg.mask)
         bounds, alive = lower_bounds(self.ctx, self.branch, structure, points, self.only)
-        limit = self.best.ticks if self.best is not None else self.ceiling
+        limit = self.best.ticks if self.best is not None and self._found else self.ceiling
         return points.take(alive & (bounds <= limit) if limit is not None else alive)
+
+    @property
+    def _found(self) -> bool:
+        """Whether a plan at or below the ceiling is known."""
+        return self.best is not None and (self.ceiling is None or self.best.ticks <= self.ceiling)
 
     def _judge(self, structure: Structure, points: Points) -> None:
         self.plans += points.size

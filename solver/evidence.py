@@ -8,10 +8,10 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import ortools
 from ortools.sat.python import cp_model
 
 from ..hardware.errors import InternalError
@@ -71,7 +71,7 @@ def write_evidence(
             **_question(ctx, branch, pins),
             "model": model,
             "model_version": MODEL_VERSION,
-            "ortools": ortools.__version__,
+            "ortools": version("ortools"),
             "python": sys.version.split()[0],
         }
         path = folder / f"{stem}.json"

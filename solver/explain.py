@@ -302,7 +302,8 @@ class Explainer:
             return Relaxation(False, "no tiling of this branch can change it")
         rest = self.minimal(self.all_rules - {rule})
         if rest is not None:
-            return Relaxation(False, f"no change of it alone helps: {', '.join(sorted(rest))} still clash")
+            verb = "still clashes" if len(rest) == 1 else "still clash"
+            return Relaxation(False, f"no change of it alone helps: {', '.join(sorted(rest))} {verb}")
         pin = self.pins.get(rule)
         if pin is not None and (pin.word is not None or self._no_field(pin)):
             return self._word_relaxation(pin)
@@ -387,8 +388,7 @@ class Explainer:
                 return Relaxation(True, text, left, right)
             return Relaxation(True, "only without this rule; the case would have to change", left, right)
         bound = "threshold" if info.kind == "policy" else "limit"
-        text = f"needs {left} {info.unit}, has {right}: the {bound} would have to be {left} {info.unit}"
-        return Relaxation(True, text, left, right)
+        return Relaxation(True, f"the {bound} would have to be {left} {info.unit}", left, right)
 
 
 def _alternatives(pin: Pin) -> list[str]:

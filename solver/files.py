@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from ..hardware.errors import InputError
 
@@ -33,7 +33,7 @@ def check_targets(targets: Sequence[Path], source: Path | None = None) -> None:
             raise InputError("cannot be written: permission denied", file=path)
 
 
-def write_files(writers: Mapping[Path, Callable[[TextIO], None]]) -> None:
+def write_files(writers: Mapping[Path, Callable[[IO[str]], None]]) -> None:
     """Write all files or none: each to a draft beside its place, and then all moved there."""
     with ExitStack() as undo:
         ready = []
@@ -50,6 +50,6 @@ def write_files(writers: Mapping[Path, Callable[[TextIO], None]]) -> None:
             os.replace(draft, place)
 
 
-def _write(writer: Callable[[TextIO], None], path: Path, mode: str) -> None:
-    with path.open(mode, encoding="utf-8", newline="") as stream:
+def _write(writer: Callable[[IO[str]], None], path: Path, mode: str) -> None:
+    with open(path, mode, encoding="utf-8", newline="") as stream:
         writer(stream)

@@ -64,6 +64,12 @@ class Judgement:
         """Whether every rule holds."""
         return not self.rules and self.evaluation is not None
 
+    def with_broken(self, broken: Iterable[tuple[str, str]]) -> Judgement:
+        """The same with further broken rules: (id, text with both sides)."""
+        more = list(broken)
+        rules = tuple(dict.fromkeys((*self.rules, *(rule for rule, _ in more))))
+        return replace(self, rules=rules, violations=(*self.violations, *(text for _, text in more)))
+
 
 def deciding_fields(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Fields that must be given for a plan to be complete; the others follow from them."""

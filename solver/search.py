@@ -271,8 +271,9 @@ class BranchSearch:
             found = self._offer(node.structure, point, alg)
             if minimised and verdict is Verdict.OPTIMAL:
                 if found.ticks != alg.value(solver, total):
+                    ticks = alg.value(solver, total)
                     raise InternalError(
-                        f"{self.branch.name}: CP-SAT says {alg.value(solver, total)} ticks, the evaluator {found.ticks}",
+                        f"{self.branch.name}: CP-SAT says {ticks} ticks, the evaluator {found.ticks}",
                         model=model_text(alg.model),
                     )
                 node.bound = max(node.bound, found.ticks)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import pandas as pd
 from pydantic import ValidationError
@@ -35,7 +35,9 @@ __all__ = [
     "plan_of_cells",
     "plan_table",
     "read_cases",
+    "read_records",
     "result_table",
+    "table_of",
     "write_tables",
 ]
 
@@ -48,8 +50,8 @@ _TIMES: Final = ("latency_us", "latency_ticks")
 PLAN_COLUMNS: Final[tuple[str, ...]] = ("case_id", "row", *PLAN_FIELDS, *_TIMES)
 RESULT_COLUMNS: Final[tuple[str, ...]] = (
     CASE_COLUMNS[0], "row", *CASE_COLUMNS[1:], "hardware", "rules", "environment", "pins", "winner", "verdict", *_TIMES,
-    "bound_us", "price_of_pins_us", "bottleneck", *(f"plan_{name}" for name in PLAN_FIELDS), *(f"status_{name}" for name in BRANCHES),
-    "advice", "error",
+    "bound_us", "price_of_pins_us", "bottleneck", *(f"plan_{name}" for name in PLAN_FIELDS),
+    *(f"status_{name}" for name in BRANCHES), "advice", "error",
 )  # fmt: skip
 CONFLICT_COLUMNS: Final[tuple[str, ...]] = tuple(f"conflict_{name}" for name in BRANCHES)
 
@@ -74,7 +76,7 @@ def read_cases(path: Path) -> list[CaseRow]:
         InputError: the file cannot be read, is empty, or its header is wrong.
     """
     file = str(path)
-    records = _records(path)
+    records = read_records(path)
     if not records:
         raise InputError("the file is empty; the first line must name the columns", file=file)
     (_, first), *rest = records
@@ -85,8 +87,12 @@ def read_cases(path: Path) -> list[CaseRow]:
     return [_case_row(file, number, header, cells) for number, cells in rest]
 
 
-def _records(path: Path) -> list[tuple[int, list[str]]]:
-    """Records that are not blank, each with its first line."""
+def read_records(path: Path) -> list[tuple[int, list[str]]]:
+    """Records of a CSV file that are not blank, each with its first line.
+
+    Raises:
+        InputError: the file cannot be read, or it is no CSV.
+    """
     file = str(path)
     records = []
     try:
@@ -183,12 +189,12 @@ def result_table(outcomes: Iterable[RowOutcome], settings: Settings) -> pd.DataF
     """One row for each case, in the order of the input."""
     shared = {"hardware": settings.spec.name, "rules": settings.rules, "environment": settings.environment}
     columns = (*RESULT_COLUMNS, *CONFLICT_COLUMNS) if settings.options.explain else RESULT_COLUMNS
-    return _frame(({**_case_cells(o.row), **shared, **_result_cells(o)} for o in outcomes), columns)
+    return table_of(({**_case_cells(o.row), **shared, **_result_cells(o)} for o in outcomes), columns)
 
 
 def plan_table(outcomes: Iterable[RowOutcome]) -> pd.DataFrame:
     """The winner's plan of each case that has one."""
-    return _frame(_plan_rows(outcomes), PLAN_COLUMNS)
+    return table_of(_plan_rows(outcomes), PLAN_COLUMNS)
 
 
 def _plan_rows(outcomes: Iterable[RowOutcome]) -> Iterator[dict[str, Any]]:
@@ -230,7 +236,8 @@ def _result_cells(outcome: RowOutcome) -> dict[str, Any]:
     return cells
 
 
-def _frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def table_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """A frame of text; what a row lacks is an empty cell."""
     return pd.DataFrame(
         [[_text(row.get(name)) for name in columns] for row in rows], columns=list(columns), dtype=object
     )
@@ -245,7 +252,7 @@ def _text(value: object) -> str:
 def write_tables(tables: Mapping[Path, pd.DataFrame]) -> None:
     """Write all tables or none."""
 
-    def writer(table: pd.DataFrame) -> Callable[[TextIO], None]:
+    def writer(table: pd.DataFrame) -> Callable[[IO[str]], None]:
         return lambda stream: table.to_csv(stream, index=False, lineterminator="\n")
 
     write_files({path: writer(table) for path, table in tables.items()})

@@ -76,7 +76,9 @@ def read_vendor_row(row: Mapping[str, str]) -> VendorTiling:
         raise InputError(f"strategy {strategy!r} is not modelled; allowed: {allowed}", column="strategy")
     case = _case(row)
     if branch == "special" and case.k > 1:
-        raise InputError(f"strategy {strategy} with K = {case.k} multiplies on the vector cores; not modelled", column="k")
+        raise InputError(
+            f"strategy {strategy} with K = {case.k} multiplies on the vector cores; not modelled", column="k"
+        )
     fixed = _FIXED[branch](row, case, strategy)
     name = row.get("case_name", "") or strategy
     return VendorTiling(name, case, _int(row, "aic", 32), _int(row, "aiv", 64), branch, fixed)

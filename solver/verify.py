@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from ..hardware import NpuSpec
 from ..models.branches import BRANCH_OF
 from ..models.context import Context
-from ..models.evaluation import evaluate_plan
+from ..models.pins import Pin, PinnedBranch, parse_pins
 from ..models.plan import BranchName
 from .api import make_context
 from .branch import entry_checks
+from .certificate import evaluate_in
 from .enumerator import Enumerator
 from .result import BranchResult, CaseResult, Status
 
@@ -34,11 +35,16 @@ def verify_result(
 ) -> list[VerifyLine]:
     """Re-check every branch: plans by the evaluator, optimality and infeasibility by enumeration."""
     ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
-    return [verify_branch(ctx, name, branch, progress) for name, branch in result.branches.items()]
+    pins = parse_pins(result.pins)
+    return [verify_branch(ctx, name, branch, progress, pins) for name, branch in result.branches.items()]
 
 
 def verify_branch(
-    ctx: Context, name: BranchName, result: BranchResult, progress: Callable[[str], None] | None = None
+    ctx: Context,
+    name: BranchName,
+    result: BranchResult,
+    progress: Callable[[str], None] | None = None,
+    pins: tuple[Pin, ...] = (),
 ) -> VerifyLine:
     """Re-check one branch."""
     failed = [check.rule for check in entry_checks(ctx, name) if not check.holds]
@@ -47,8 +53,9 @@ def verify_branch(
         return VerifyLine(name, ok, f"the case breaks {', '.join(failed)}")
     if result.status is Status.UNKNOWN:
         return VerifyLine(name, True, "nothing was claimed")
+    branch = PinnedBranch(BRANCH_OF[name], pins) if pins else BRANCH_OF[name]
     if result.plan is not None:
-        evaluation = evaluate_plan(ctx, result.plan)
+        evaluation = evaluate_in(ctx, branch, result.plan)
         if evaluation.violations:
             return VerifyLine(name, False, f"the plan breaks {', '.join(c.rule for c in evaluation.violations)}")
         if evaluation.ticks != result.latency_ticks:
@@ -60,7 +67,7 @@ def verify_branch(
         if progress is not None:
             progress(f"{name}: {plans} plans")
 
-    listed = Enumerator(ctx, BRANCH_OF[name], ceiling=ceiling, progress=report).run()
+    listed = Enumerator(ctx, branch, ceiling=ceiling, progress=report).run()
     found = listed.best is not None and (ceiling is None or listed.best.ticks <= ceiling)
     if found and listed.best is not None:
         text = f"a plan of {listed.best.ticks} ticks exists"

@@ -199,8 +199,9 @@ class MergeBatch(Branch):
         }
 
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        tile = tile_values(ctx, plan)
         return {
-            **tile_values(ctx, plan),
+            **{name: value for name, value in tile.items() if name not in ("um", "un")},  # they follow from merge_b0
             "merge_b0": plan.merge_b0,
             "b_l1": plan.b_l1,
             "step_k": plan.step_ka,

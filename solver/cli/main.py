@@ -9,10 +9,17 @@ from typing import Annotated
 
 import typer
 
+from .calibrate_command import calibrate
+from .audit_command import audit
+from .evaluate_command import evaluate
+from .explain_command import explain
+from .export_command import export
 from .hardware_command import hardware_app
 from .recommend_command import recommend
 from .shell import Shell, watch_interrupts
 from .solve_command import solve
+from .validate_command import validate
+from .verify_command import verify
 
 app = typer.Typer(
     name="tileproof",
@@ -22,10 +29,18 @@ app = typer.Typer(
     rich_markup_mode=None,  # Rich's help would take half of the start-up
     no_args_is_help=True,
     help="Proven tilings for Batch MatMul on the Ascend 950 NPU: feasible, optimal or impossible, with the reason.",
-    epilog="Exit codes: 0 solved; 2 bad input; 3 proven infeasible; 4 no verdict in the time limit; 70 internal error.",
+    epilog="Exit codes: 0 solved; 2 bad input; 3 proven infeasible, or a check failed; 4 no verdict in the time limit; "
+    "70 internal error.",
 )
 app.command("solve")(solve)
+app.command("explain")(explain)
+app.command("verify")(verify)
 app.command("recommend")(recommend)
+app.command("evaluate")(evaluate)
+app.command("audit")(audit)
+app.command("validate")(validate)
+app.command("calibrate")(calibrate)
+app.command("export")(export)
 app.add_typer(hardware_app, name="hardware")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from textwrap import wrap
 
 from rich import box
@@ -11,8 +11,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from ...models.plan import BranchName
-from ..describe import BUFFER_NAMES, case_line, deciding_parameters, percent
-from ..result import BranchResult, BufferUse, CaseResult, Status
+from ..describe import BUFFER_NAMES, case_line, conflicts_of, deciding_parameters, percent
+from ..result import BranchResult, BufferUse, CaseResult, ConflictMember, Status
 
 #: Columns when stdout is no terminal and COLUMNS is not set.
 _PLAIN_WIDTH = 140
@@ -46,13 +46,7 @@ def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
 def show_result(result: CaseResult, *, winner_only: bool = False) -> None:
     """Header, branches, the winner's plan and buffers, and why other branches are impossible."""
     console = make_console()
-    console.print(case_line(result.case), style="bold", soft_wrap=not console.is_terminal)
-    console.print(
-        f"hardware {result.hardware}, rules {result.rules}, environment {result.environment}; "
-        f"times are those of latency model {result.model_version}, not measured",
-        soft_wrap=not console.is_terminal,
-    )
-    console.print()
+    show_header(console, result)
     shown = [name for name in result.branches if not winner_only or name == result.winner]
     if shown:
         console.print(_branch_table(result, shown))
@@ -60,7 +54,37 @@ def show_result(result: CaseResult, *, winner_only: bool = False) -> None:
     _show_winner(console, result)
     infeasible = [name for name, branch in result.branches.items() if branch.status is Status.INFEASIBLE]
     if infeasible and not (winner_only and result.winner):
-        _show_conflicts(console, result, infeasible)
+        console.print("infeasible branches")
+        for name in infeasible:
+            _show_impossible(console, name, result.branches[name])
+
+
+def show_header(console: Console, result: CaseResult) -> None:
+    """The question: case, hardware, rules, pins."""
+    console.print(case_line(result.case), style="bold", soft_wrap=not console.is_terminal)
+    console.print(
+        f"hardware {result.hardware}, rules {result.rules}, environment {result.environment}; "
+        f"times are those of latency model {result.model_version}, not measured",
+        soft_wrap=not console.is_terminal,
+    )
+    if result.pins:
+        show_text(console, f"pins: {', '.join(result.pins)}", hang=6)
+    console.print()
+
+
+def show_text(console: Console, text: str, *, indent: int = 0, hang: int = 2) -> None:
+    """One paragraph, wrapped; lines after the first stand ``hang`` columns further in."""
+    first, rest = " " * indent, " " * (indent + hang)
+    lines = wrap(
+        text,
+        max(console.width, indent + hang + 20),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def _branch_table(result: CaseResult, names: list[BranchName]) -> Table:
@@ -103,8 +127,9 @@ def _us(value: float | None) -> str:
 def _show_winner(console: Console, result: CaseResult) -> None:
     best = result.best
     if best is None or best.plan is None or result.winner is None:
+        pinned = " with these pins" if result.pins else ""
         text = (
-            "every branch asked is proven infeasible"
+            f"every branch asked is proven infeasible{pinned}"
             if result.verdict == "infeasible"
             else "no verdict in the time limit"
         )
@@ -113,6 +138,8 @@ def _show_winner(console: Console, result: CaseResult) -> None:
         return
     proof = "proven" if result.verdict == "proven" else "not proven: a branch is open at the time limit"
     console.print(f"winner: {result.winner}, {_us(best.latency_us)} us ({proof})", style="bold")
+    if result.pins:
+        console.print(f"price of the pins: {_price(result)}")
     fields = [f"{name} {value}" for name, value in best.plan.model_dump(exclude_none=True).items() if name != "branch"]
     _print_list(console, "plan", fields)
     stages = [f"{name} {us:.3f}" for name, us in (best.stages_us or {}).items() if us]
@@ -121,6 +148,14 @@ def _show_winner(console: Console, result: CaseResult) -> None:
     if result.buffers:
         console.print(_buffer_table(result.buffers))
         console.print()
+
+
+def _price(result: CaseResult) -> str:
+    """Optimum with the pins minus optimum without them; a value below 0.0005 us is zero."""
+    price = result.price_of_pins_us
+    if price is None:
+        return "not known, a branch is open at the time limit"
+    return f"{round(price, 3) + 0.0:.3f} us over the optimum without them" if price else "none"
 
 
 def _print_list(console: Console, name: str, items: list[str]) -> None:
@@ -143,16 +178,73 @@ def _buffer_table(buffers: list[BufferUse]) -> Table:
     return table
 
 
-def _show_conflicts(console: Console, result: CaseResult, names: list[BranchName]) -> None:
-    console.print("infeasible branches")
-    for line in _conflict_lines(result, names):
-        console.print(line, soft_wrap=not console.is_terminal)
-
-
-def _conflict_lines(result: CaseResult, names: list[BranchName]) -> Iterator[str]:
-    for name in names:
-        members = result.branches[name].conflict or []
-        if not members:
-            yield f"  {name}: proven by the search; no plan obeys all rules"
+def _show_impossible(console: Console, name: BranchName, branch: BranchResult) -> None:
+    """Headline conflict of a branch, the ids of the others, and what stands behind a policy."""
+    members = branch.conflict or []
+    if not members:
+        show_text(console, f"{name}: {branch.reason or 'proven by the search; no plan obeys all rules'}", indent=2)
+    elif len(members) == 1:
+        show_text(console, f"{name}: {_member(members[0])}", indent=2)
+    else:
+        show_text(console, f"{name}: {_together([m.rule for m in members])}", indent=2)
         for member in members:
-            yield f"  {name}: {member.rule}: {member.text} ({member.repair})"
+            show_text(console, _member(member), indent=4)
+    if branch.other_conflicts:
+        others = "; ".join(" + ".join(conflict.rules) for conflict in branch.other_conflicts)
+        show_text(console, f"other conflicts: {others}", indent=4)
+    if (text := policy_text(branch)) is not None:
+        show_text(console, text, indent=4)
+
+
+def _member(member: ConflictMember) -> str:
+    return f"{member.rule}: {_formula(member)}; {member.repair}"
+
+
+def _formula(member: ConflictMember) -> str:
+    return member.text.removeprefix("pinned: ")
+
+
+def _together(rules: Sequence[str]) -> str:
+    return f"{' + '.join(rules)} have no plan together, any one fewer has"
+
+
+def policy_text(branch: BranchResult) -> str | None:
+    """What a branch would reach without policy rules, when these alone are in the way."""
+    if branch.without_policy_us is not None:
+        return f"policy only: without policy rules the branch would reach {_us(branch.without_policy_us)} us"
+    return "policy only: thresholds from experience, no hardware limit" if branch.policy_only else None
+
+
+def show_explanation(result: CaseResult) -> None:
+    """For every branch that it is feasible, or each of its conflicts member by member."""
+    console = make_console()
+    show_header(console, result)
+    for name, branch in result.branches.items():
+        if branch.status is Status.INFEASIBLE:
+            _show_conflicts(console, name, branch)
+        elif branch.latency_us is not None:
+            known = "" if branch.status is Status.OPTIMAL else " or less"
+            console.print(f"{name}: feasible, {_us(branch.latency_us)} us{known}", style="bold", soft_wrap=True)
+        else:
+            console.print(f"{name}: no verdict, {branch.reason or 'time limit'}", style="bold", soft_wrap=True)
+        console.print()
+
+
+def _show_conflicts(console: Console, name: BranchName, branch: BranchResult) -> None:
+    conflicts = conflicts_of(branch)
+    count = "" if len(conflicts) == 1 else f", {len(conflicts)} conflicts that share no rule"
+    why = count if conflicts else f", {branch.reason or 'proven by the search'}"
+    console.print(f"{name}: infeasible{why}", style="bold", soft_wrap=True)
+    for index, conflict in enumerate(conflicts, 1):
+        number = f"{index}. " if len(conflicts) > 1 else ""
+        label = " (policy only)" if conflict.policy_only else ""
+        if len(conflict.members) == 1:
+            text = f"{conflict.rules[0]} alone leaves no plan{label}"
+        else:
+            text = f"{_together(conflict.rules)}{label}"
+        show_text(console, f"{number}{text}", indent=2, hang=len(number) or 2)
+        for member in conflict.members:
+            show_text(console, f"{member.rule}: {_formula(member)}", indent=5, hang=4)
+            show_text(console, f"repair: {member.repair}", indent=9)
+    if (policy := policy_text(branch)) is not None:
+        show_text(console, policy, indent=2)

@@ -40,6 +40,7 @@ class _Token:
 class _Draft:
     """A struct being read."""
 
+    name: str
     line: int
     extra: tuple[dict[str, Any], int] | None
     fields: dict[str, int] = field(default_factory=dict)
@@ -61,7 +62,8 @@ class _Reader:
         self._extras: list[tuple[int, dict[str, Any]]] = []
         self._tokens = self._lex()
         self._at = 0
-        self._drafts: dict[str, _Draft] = {}
+        self._drafts: list[_Draft] = []
+        self._current: dict[str, _Draft] = {}
 
     # -- tokens
     def _lex(self) -> list[_Token]:
@@ -128,22 +130,24 @@ class _Reader:
                 self._statement()
         if not self._drafts:
             raise syntax_error(self._text, 0, "there is no field of TCubeTiling in the text")
-        return [self._item(name, draft) for name, draft in self._drafts.items()]
+        return [self._item(draft) for draft in self._drafts]
 
     def _bare_fields(self) -> None:
         """The inside of an initialiser, pasted without its braces."""
         draft = self._draft("item1", self._tokens[self._at])
         while self._peek() == ".":
             self._field(draft)
-            if self._peek() not in (",", ";"):
-                break
-            self._take()
+            if self._tokens[self._at].kind != "end":
+                self._expect(",", ";")
 
     def _statement(self) -> None:
         """``tiling.baseM = 1;``, ``a->b.set_baseM(1);``, ``TCubeTiling tiling = {...};`` or ``TCubeTiling tiling;``."""
         first = self._tokens[self._at]
         path = self._path()
-        while self._tokens[self._at].kind == "word" or self._peek() in ("&", "*"):  # a declaration: the last word names it
+        while self._tokens[self._at].kind == "word" or self._peek() in (
+            "&",
+            "*",
+        ):  # a declaration: the last word names it
             if self._peek() in ("&", "*"):
                 self._take()
             path = self._path()
@@ -180,6 +184,7 @@ class _Reader:
 
     def _initialiser(self, name: str, first: _Token) -> None:
         self._expect("{")
+        self._current.pop(name, None)  # a declaration starts a new struct
         draft = self._draft(name, first)
         while self._peek() != "}":
             if self._peek() != ".":
@@ -212,19 +217,22 @@ class _Reader:
 
     # -- structs
     def _draft(self, name: str, first: _Token) -> _Draft:
-        if name not in self._drafts:
+        if name not in self._current:
             extra = None
             while self._extras and self._extras[0][0] < first.offset:
                 offset, value = self._extras.pop(0)
                 extra = (value, place(self._text, offset)[0])
-            self._drafts[name] = _Draft(place(self._text, first.offset)[0], extra)
-        return self._drafts[name]
+            draft = _Draft(name, place(self._text, first.offset)[0], extra)
+            self._current[name] = draft
+            self._drafts.append(draft)
+        return self._current[name]
 
     def _set(self, draft: _Draft, name: _Token, value: int) -> None:
         draft.fields[name.text] = value
         draft.places[name.text] = place(self._text, name.offset)
 
-    def _item(self, name: str, draft: _Draft) -> TCubeItem:
+    @staticmethod
+    def _item(draft: _Draft) -> TCubeItem:
         fields: dict[str, Any] = dict(draft.fields)
         places = dict(draft.places)
         if draft.extra is not None:
@@ -233,6 +241,6 @@ class _Reader:
         try:
             tiling = make_tiling(fields, places, draft.line)
         except InputError as error:
-            return TCubeItem(name, draft.line, None, error)
-        extra = tiling.tileproof
-        return TCubeItem(extra.case.case_id if extra is not None and extra.case.case_id else name, draft.line, tiling)
+            return TCubeItem(draft.name, draft.line, None, error)
+        case_id = tiling.tileproof.case.case_id if tiling.tileproof is not None else ""
+        return TCubeItem(case_id or draft.name, draft.line, tiling)

@@ -1,8 +1,8 @@
 """Plan to ``TCubeTiling`` and back.
 
-The struct describes one matmul of the high-level API; a plan has more (batches, branch, what stays in L1, the cut of the
-last round). So a written struct carries the whole plan in ``tileproof``, and the struct's own fields win where somebody
-edited them afterwards: the fields that follow from the edited ones are then left out, for the evaluator to derive.
+The struct describes one matmul of the high-level API; a plan has more (batches, branch, what stays in L1, the cut of
+the last round). So a written struct carries the whole plan in ``tileproof``. The struct's own fields win where somebody
+edited them afterwards; the fields that follow from others are then left out, for the evaluator to derive.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def case_of_tcube(tiling: TCubeTiling, **fields: Any) -> BmmCase:
 def tcube_to_fields(
     tiling: TCubeTiling, case: BmmCase | None = None, branch: BranchName | None = None
 ) -> tuple[BranchName, PlanFields]:
-    """Branch and plan fields that a struct stands for; everything else is left open.
+    """Branch and plan fields (the branch among them) that a struct stands for; everything else is left open.
 
     A struct with an unchanged ``tileproof`` gives its whole plan. A bare struct is read as ``branch``, by default
     asw_basic (to_matmul where M or N is that of the folded case).
@@ -116,7 +116,7 @@ def tcube_to_fields(
         fields = _bare_fields(tiling, case, name)
         if fold is not None:
             fields |= {"inner_branch": "asw_basic", "fold": fold}
-        return name, fields
+        return name, {"branch": name, **fields}
     try:
         plan = Plan.model_validate(extra.plan)
     except ValidationError as error:
@@ -128,15 +128,13 @@ def tcube_to_fields(
     return plan.branch, _edited(tiling, case, plan)
 
 
-def _bare_branch(
-    tiling: TCubeTiling, case: BmmCase, branch: BranchName | None
-) -> tuple[BranchName, str | None]:
+def _bare_branch(tiling: TCubeTiling, case: BmmCase, branch: BranchName | None) -> tuple[BranchName, str | None]:
     if branch is not None and branch not in BRANCHES:
         raise InputError(f"branch: {branch!r} is not known; allowed: {', '.join(BRANCHES)}")
     if branch in (None, "to_matmul") and case.batch > 1:
         for fold in "ab":
             m, n = _extents(case, fold)
-            if (tiling.M, tiling.N) == (m, n) and {"M", "N"} <= tiling.given:
+            if m == tiling.M and n == tiling.N and {"M", "N"} <= tiling.given:
                 return "to_matmul", fold
     return branch or "asw_basic", None
 
@@ -248,10 +246,14 @@ def import_notes(tiling: TCubeTiling, case: BmmCase) -> list[str]:
         notes.append(f"A1 has {buffers['a']} buffers and B1 {buffers['b']}: modelled with {fewer} for both")
     for side, name in (("a", "stepM"), ("b", "stepN")):
         if getattr(tiling, name) > 1 and whole != side:
-            notes.append(f"{name} = {getattr(tiling, name)}: modelled with 1, the operand being streamed block by block")
+            notes.append(
+                f"{name} = {getattr(tiling, name)}: modelled with 1, the operand being streamed block by block"
+            )
     for name, base in (("singleCoreM", "baseM"), ("singleCoreN", "baseN")):
         if name in given and base in given and getattr(tiling, name) > getattr(tiling, base) > 0:
-            notes.append(f"{name} = {getattr(tiling, name)}: modelled as blocks of {base} dealt to the cores in a window")
+            notes.append(
+                f"{name} = {getattr(tiling, name)}: modelled as blocks of {base} dealt to the cores in a window"
+            )
     if tiling.iterateOrder == 1:
         notes.append("iterateOrder = 1: the order inside the window is not modelled")
     return notes

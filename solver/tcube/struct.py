@@ -1,7 +1,7 @@
 """``TCubeTiling``: the tiling struct of the vendor's Matmul API, field by field.
 
-Source: hiascend.com, CANN 9.0, "TCubeTiling结构体" (atlasascendc_api_07_0673), table 1; the order of the fields is that of the
-50 int32 words of the struct. Extents are in elements, depths and steps in base blocks.
+Source: hiascend.com, CANN 9.0, "TCubeTiling结构体" (atlasascendc_api_07_0673), table 1; the order of the fields is that
+of the 50 int32 words of the struct. Extents are in elements, depths and steps in base blocks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class TCubeTiling(BaseModel):
     stepM: _Int32 = Field(default=0, description="baseM blocks of the A1 buffer along M")
     stepN: _Int32 = Field(default=0, description="baseN blocks of the B1 buffer along N")
     isBias: _Int32 = Field(default=0, description="1: a bias is added")
-    transLength: _Int32 = Field(default=0, description="UB for format changes, B: max of A1, B1, C1 and bias; none on 950")
+    transLength: _Int32 = Field(
+        default=0, description="UB for format changes, B: max of A1, B1, C1 and bias; none on 950"
+    )
     iterateOrder: _Int32 = Field(default=0, description="0: next block along M first, 1: along N first")
     shareMode: _Int32 = Field(default=0, description="reserved")
     shareL1Size: _Int32 = Field(default=0, description="reserved")
@@ -83,7 +85,9 @@ class TCubeTiling(BaseModel):
     CLayoutInfoG: _Int32 = Field(default=0, description="not in table 1")
     CLayoutInfoS2: _Int32 = Field(default=0, description="not in table 1")
     BatchNum: _Int32 = Field(default=0, description="not in table 1: batches of one call")
-    mxTypePara: _Int32 = Field(default=0, description="MxMatmul: scale factors Ka, Kb, M, N in bits 0-6, 8-14, 16-22, 24-30")
+    mxTypePara: _Int32 = Field(
+        default=0, description="MxMatmul: scale factors Ka, Kb, M, N in bits 0-6, 8-14, 16-22, 24-30"
+    )
     tileproof: TileproofExtra | None = Field(default=None, description="what the struct has no field for")
 
     @property

@@ -24,7 +24,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True)
 class TCubeItem:
-    """One struct of a text: its name, the line it starts on (the first is 1), and the struct or what is wrong with it."""
+    """One struct of a text: its name, the line it starts on (from 1), and the struct or what is wrong with it."""
 
     name: str
     line: int
@@ -176,7 +176,9 @@ def _item(text: str, start: int, end: int, value: Any, number: int) -> TCubeItem
     line = place(text, start)[0]
     name = f"item{number}"
     if not isinstance(value, dict):
-        return TCubeItem(name, line, None, syntax_error(text, start, "is no JSON object with the fields of TCubeTiling"))
+        return TCubeItem(
+            name, line, None, syntax_error(text, start, "is no JSON object with the fields of TCubeTiling")
+        )
     places = {}
     for key in value:
         match = re.compile(f"{re.escape(json.dumps(key))}\\s*:").search(text, start, end)

@@ -203,7 +203,7 @@ def test_every_number_has_unit_and_source(name: str) -> None:
         ({"aic_cores": 8, "aiv_cores": 16}, r"key hbm_tb_s: is 1.6 .* 1.15 TB/s \(8 cores \* 143.75 GB/s\)"),
         ({"saturation_share": 0}, r"is 0 \[share\], but must be above 0 and at most 1"),
         ({"copy_efficiency": 1.01}, r"is 1.01 \[share\], but must be above 0 and at most 1"),
-        ({"drain_cycles": -1}, r"is -1 \[cycles/drain\], but must be a whole number from 0"),
+        ({"drain_cycles": -1}, r"is -1 \[cycles/drain\], but must be from 0"),
         ({"reduce_fixed_us": -0.5}, r"is -0.5 \[us\], but must be from 0"),
         ({"mac_per_cycle_16bit": 8192}, r"key mac_per_cycle_16bit: is 8192 .* must be 16 \* 16 \* fractal_k_16bit"),
         ({"policy_row_bytes": 300}, r"key policy_row_bytes: is 300 .* at most policy_row_bytes_recommended"),

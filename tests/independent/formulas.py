@@ -581,8 +581,18 @@ def tick_cycles(case: Case, chip: Chip, environment: str) -> Fraction:
     return tick
 
 
+def wide_a(p: Problem, rows: int) -> int:
+    """Rows of A as L1 holds them: vendor table 2 pads M of a transposed A to C0 (32 for 8-bit types, else 16 is enough)."""
+    return up(rows, p.atom_k) if p.trans_a else rows
+
+
+def wide_b(p: Problem, columns: int) -> int:
+    """Columns of B as L1 holds them: vendor table 2 pads N of a B that is not transposed to C0."""
+    return columns if p.trans_b else up(columns, p.atom_k)
+
+
 def capacities(case: Case, chip: Chip, plan: Plan) -> dict[str, tuple[int, int]]:
-    """Section 6: (needed, available) by rule id, for every capacity of a Cube plan."""
+    """Section 6 and vendor table 2: (needed, available) by rule id, for every capacity of a Cube plan."""
     p = Problem.of(case)
     branch = plan["branch"]
     if branch == "to_matmul":
@@ -596,25 +606,27 @@ def capacities(case: Case, chip: Chip, plan: Plan) -> dict[str, tuple[int, int]]
         "cap.l0b": (l0 * together * base_n * base_k * p.s, L0B),
         "cap.l0c": (l0c * together * base_m * base_n * 4, L0C),
     }
-    whole_a, whole_b = p.aM * p.aK * p.s, p.aN * p.aK * p.s
+    whole_a, whole_b = wide_a(p, p.aM) * p.aK * p.s, wide_b(p, p.aN) * p.aK * p.s
+    tile_a, tile_b = wide_a(p, base_m), wide_b(p, base_n)
     budget = L1
     if branch == "merge_batch":
         b_l1 = plan["b_l1"]
-        held = l1 * (merged_rows(p, b_l1) + b_l1 * p.aN) * depth_a * p.s
+        rows = b_l1 * wide_a(p, p.aM) if p.trans_a else merged_rows(p, b_l1)
+        held = l1 * (rows + b_l1 * wide_b(p, p.aN)) * depth_a * p.s
     elif branch == "iter_batch" and plan["l1_form"] in "ab":
         held = l1 * plan["iter_l1"] * (whole_a + whole_b)
     elif branch == "iter_batch" and plan["l1_form"] in "cd":
         if plan["full_load"] == "a":
-            held = whole_a + l1 * min(plan["step_n"] * base_n, p.aN) * p.aK * p.s
+            held = whole_a + l1 * wide_b(p, min(plan["step_n"] * base_n, p.aN)) * p.aK * p.s
         else:
-            held = whole_b + l1 * min(plan["step_m"] * base_m, p.aM) * p.aK * p.s
+            held = whole_b + l1 * wide_a(p, min(plan["step_m"] * base_m, p.aM)) * p.aK * p.s
         budget = L1 if plan["l1_form"] == "c" else L1 // 2
     elif plan["full_load"] == "a":
-        held = whole_a + l1 * base_n * depth_b * p.s
+        held = whole_a + l1 * tile_b * depth_b * p.s
     elif plan["full_load"] == "b":
-        held = l1 * base_m * depth_a * p.s + whole_b
+        held = l1 * tile_a * depth_a * p.s + whole_b
     else:
-        held = l1 * (base_m * depth_a + base_n * depth_b) * p.s
+        held = l1 * (tile_a * depth_a + tile_b * depth_b) * p.s
     if p.bias:
         held += base_n * 4
         result["cap.bias_table"] = (2 * base_n * 4, BIAS_TABLE)

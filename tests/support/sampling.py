@@ -35,10 +35,13 @@ def draw(structure: Structure, rng: np.random.Generator, size: int) -> Points:
     """Random points: each decision uniform for some, with small values preferred for the others."""
     columns: dict[str, Any] = {}
     for decision in structure.decisions:
-        domain = np.asarray(decision.domain(), dtype=np.int64)
+        domain = decision.domain()
         uniform = rng.integers(0, len(domain), size)
         small = np.minimum(np.exp(rng.random(size) * np.log(len(domain) + 1)).astype(np.int64) - 1, len(domain) - 1)
-        columns[decision.name] = domain[np.where(rng.random(size) < 0.4, uniform, small)]
+        index = np.where(rng.random(size) < 0.4, uniform, small)
+        # A domain may be very wide: it is not written out.
+        listed = decision.values is not None
+        columns[decision.name] = np.asarray(domain, dtype=np.int64)[index] if listed else index + decision.lo
     return Points(columns, size)
 
 

@@ -1,0 +1,1 @@
+"""The model against measurements: validation, calibration, experiments, and choices that constants cannot upset."""

@@ -1,0 +1,205 @@
+"""A calibration from measured rows to a chip file: what was fitted, how well, and what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from ...hardware import NpuSpec
+from ...hardware.errors import InputError
+from ...hardware.measured import Measurement
+from ...models.context import Environment
+from .constants import Constant, chosen_constants, rounded, spec_at, usual_constants
+from .fit import Fit, Refused, fit, held_out_errors, identifiable, intervals, require_scipy
+from .predict import Run, predict, prepare, with_plan
+from .timing import Array, Timing
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to calibrate: constants to fit (none: the usual ones), folds, bootstrap draws, seed."""
+
+    names: tuple[str, ...] = ()
+    folds: int = 5
+    draws: int = 200
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One fitted constant with its 95 % interval; ``edge`` when it ended at the edge of its range."""
+
+    constant: Constant
+    value: Fraction
+    low: float
+    high: float
+    edge: bool
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval over the value."""
+        return (self.high - self.low) / 2 / max(float(self.value), 1e-12)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Result of a calibration; errors are relative, of the total times."""
+
+    base: NpuSpec
+    spec: NpuSpec
+    source: str
+    rows: int
+    assumed: int
+    fitted: tuple[Fitted, ...]
+    refused: tuple[Refused, ...]
+    before: float
+    in_sample: float
+    held_out: float | None
+    pipes: dict[str, tuple[int, float, float]]
+    left_out: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data as ``--json`` prints it; ``constants`` are what ``solve --robust --intervals`` reads."""
+        return {
+            "base": self.base.name,
+            "chip": self.spec.name,
+            "source": self.source,
+            "rows": self.rows,
+            "rows_with_assumed_tiling": self.assumed,
+            "constants": {
+                one.constant.name: {
+                    "field": one.constant.field,
+                    "key": one.constant.key or None,
+                    "own": one.constant.own,
+                    "value": float(one.value),
+                    "low": one.low,
+                    "high": one.high,
+                    "at_edge": one.edge,
+                }
+                for one in self.fitted
+            },
+            "not_fitted": {one.constant.name: one.reason for one in self.refused},
+            "mape_before_pct": round(100 * self.before, 3),
+            "mape_in_sample_pct": round(100 * self.in_sample, 3),
+            "mape_held_out_pct": None if self.held_out is None else round(100 * self.held_out, 3),
+            "pipes": {
+                name: {"n": n, "mape_before_pct": round(100 * a, 3), "mape_pct": round(100 * b, 3)}
+                for name, (n, a, b) in self.pipes.items()
+            },
+            "left_out": list(self.left_out),
+        }
+
+
+def calibrate(
+    rows: Sequence[Measurement],
+    hardware: NpuSpec,
+    settings: Settings,
+    *,
+    name: str | None = None,
+    environment: Environment | None = None,
+    progress: Callable[[int, str], None] | None = None,
+) -> Calibration:
+    """Fit constants of ``hardware`` to measured rows.
+
+    Raises:
+        InputError: a row cannot be read, no row can be used, or the rows identify none of the constants.
+    """
+    require_scipy()
+    tell = progress or (lambda done, what: None)
+    runs, left_out, assumed = _whole_runs(rows, hardware, environment, lambda done: tell(done, "plans"))
+    source = rows[0].file
+    if not runs:
+        reasons = f": {left_out[0]}" if left_out else ""
+        raise InputError(f"no row can be used{reasons}", file=source)
+    timing = Timing(runs, hardware)
+    environments = [run.environment for run in runs]
+    wanted = (
+        chosen_constants(hardware, settings.names, environments)
+        if settings.names
+        else usual_constants(hardware, environments)
+    )
+    tell(len(rows), "what the rows identify")
+    kept, refused = identifiable(timing, wanted)
+    if not kept:
+        why = "; ".join(f"{one.constant.name}: {one.reason}" for one in refused)
+        raise InputError(f"the rows identify none of the constants ({why})", file=source)
+    tell(len(rows), "fit")
+    fitted = fit(timing, kept)
+    tell(len(rows), "held-out error")
+    held_out = None
+    if settings.folds > 1 and len(runs) > 2:
+        held_out = float(np.nanmean(np.abs(held_out_errors(timing, fitted, settings.folds, settings.seed))))
+    tell(len(rows), "intervals")
+    spans = intervals(timing, fitted, settings.draws, settings.seed)
+    found = tuple(_fitted(one, x, span) for one, x, span in zip(kept, fitted.scales, spans, strict=True))
+    spec = spec_at(hardware, {one.constant: float(one.value) for one in found})
+    title = name or f"{hardware.name}_calibrated"
+    spec = spec.replace(name=title, description=f"{hardware.name} calibrated with {len(runs)} runs of {source}")
+    start = timing.at(kept, np.ones(len(kept)))
+    total = np.array([q.stage == "total" for q in timing.quantities])
+    return Calibration(
+        base=hardware,
+        spec=spec,
+        source=source,
+        rows=len(runs),
+        assumed=assumed,
+        fitted=found,
+        refused=tuple(refused),
+        before=float(np.abs(start[total]).mean()),
+        in_sample=float(np.abs(fitted.errors[total]).mean()),
+        held_out=held_out,
+        pipes=_pipes(timing, start, fitted),
+        left_out=tuple(left_out),
+    )
+
+
+def _whole_runs(
+    rows: Sequence[Measurement], hardware: NpuSpec, environment: Environment | None, progress: Callable[[int], None]
+) -> tuple[list[Run], list[str], int]:
+    """Runs with whole plans; an open tiling is closed once, with the chip's constants as they are."""
+    runs, left_out, assumed = [], [], 0
+    for done, row in enumerate(rows):
+        progress(done)
+        own = prepare(row, environment=environment)
+        if own.spec is not None and row.chip and own.spec.aic_cores != hardware.aic_cores:
+            left_out.append(f"row {row.row}, {row.label}: measured on {row.chip}, not on {hardware.name}")
+            continue
+        prediction = predict(prepare(row, hardware, environment))
+        if prediction.left_out:
+            left_out.append(f"row {row.row}, {row.label}: {prediction.left_out}")
+            continue
+        assumed += not row.tiling_known
+        runs.append(with_plan(prediction))
+    return runs, left_out, assumed
+
+
+def _fitted(one: Constant, scale: float, span: Array) -> Fitted:
+    ends = sorted((one.value(float(span[0])), one.value(float(span[1]))))
+    edge = min(scale - one.low, one.high - scale) < 1e-3 * (one.high - one.low) and not (
+        one.field == "row_efficiency" and scale > one.high / 2
+    )
+    return Fitted(one, rounded(one.value(float(scale))), *(float(f"{end:.6g}") for end in ends), edge)
+
+
+def _pipes(timing: Timing, start: Array, fitted: Fit) -> dict[str, tuple[int, float, float]]:
+    """Counters of each pipe: how many, and their mean error before and after."""
+    result = {}
+    for stage in ("mmad", "mte1", "mte2", "fixpipe"):
+        index = [i for i, q in enumerate(timing.quantities) if q.stage == stage]
+        if index:
+            result[stage] = (
+                len(index),
+                fmean(abs(float(start[i])) for i in index),
+                fmean(abs(float(fitted.errors[i])) for i in index),
+            )
+    return result
+
+
+def changed_fields(calibration: Calibration) -> Iterable[str]:
+    """Fields of the chip that the calibration moved."""
+    return dict.fromkeys(one.constant.field for one in calibration.fitted)

@@ -1,0 +1,192 @@
+"""What the model says about a measured run.
+
+A run whose tiling is given as a whole is evaluated. Otherwise what is known is pinned and the rest is the best choice
+under the rules of the hardware alone (or those that its set names): over ASW_Basic when a tile is given, over every
+branch when none is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from pydantic import ValidationError
+
+from ...hardware import NpuSpec, get_spec
+from ...hardware.errors import InputError, SpecError
+from ...hardware.measured import Measurement, measured_sets
+from ...models.case import BmmCase, explain_validation
+from ...models.context import Context, Environment
+from ...models.evaluation import Evaluation, evaluate_plan
+from ...models.pins import Pin, parse_pins
+from ...models.plan import BRANCHES, PLAN_FIELDS, BranchName, Plan
+from ...models.rules import Profile
+from ..branch import SolveOptions, solve_branch
+from ..cells import case_fields
+from ..tables import plan_of_cells
+
+#: Which branches stand for a tile that is given without its branch.
+_TILED: Final[tuple[BranchName, ...]] = ("asw_basic",)
+#: A plan row that has these is complete enough to be evaluated as it stands.
+_WHOLE: Final = ("branch", "base_m", "base_n", "base_k", "l0_buffers", "l0c_buffers", "l1_buffers")
+#: Plan columns that say nothing a rule could pin.
+_UNPINNED: Final = ("branch", "core_map", "out_dtype_bytes")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A measured row as the model sees it, or the reason (``left_out``) why it cannot see it."""
+
+    row: Measurement
+    case: BmmCase | None = None
+    spec: NpuSpec | None = None
+    environment: Environment = "profiler"
+    rules: Profile = "none"
+    pins: tuple[Pin, ...] = ()
+    branches: tuple[BranchName, ...] = BRANCHES
+    plan: Plan | None = None
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Model against measurement for one run; times in microseconds, ``base_us`` without the launch head."""
+
+    run: Run
+    evaluation: Evaluation | None = None
+    base_us: float = 0.0
+    head_us: float = 0.0
+    left_out: str = ""
+
+    @property
+    def row(self) -> Measurement:
+        """The measurement."""
+        return self.run.row
+
+    def error(self, head_us: float | None = None) -> float:
+        """Relative error (model over measured, less one) with the given head, by default that of the environment."""
+        head = self.head_us if head_us is None else head_us
+        return (self.base_us + head) / self.row.latency_us - 1.0
+
+
+def prepare(row: Measurement, hardware: str | NpuSpec | None = None, environment: Environment | None = None) -> Run:
+    """Case, chip and pins of a row; ``hardware`` and ``environment`` hold instead of the row's own.
+
+    Raises:
+        InputError: a cell of the row cannot be read.
+    """
+    sets = measured_sets()
+    facts = sets.of(row.set)
+    cells = facts.case_of(row.op, row.case)
+    reason = sets.types.get(cells.get("dtype", ""))
+    if reason is not None:
+        return Run(row, left_out=f"{cells['dtype']}: {reason}")
+    try:
+        spec = _chip(row, hardware)
+    except SpecError as error:
+        return Run(row, left_out=str(error))
+    plan = {name: text for name, text in row.plan.items() if name in PLAN_FIELDS}
+    return Run(
+        row,
+        _case(row, cells),
+        spec,
+        environment or facts.environment,
+        facts.rules,
+        _pins(row, plan, facts.pins_of(row.op)),
+        _branches(plan),
+        _plan(row, plan),
+    )
+
+
+def _chip(row: Measurement, hardware: str | NpuSpec | None) -> NpuSpec:
+    if isinstance(hardware, NpuSpec):
+        return hardware
+    known = measured_sets().chips
+    return _spec(hardware or known.get(row.chip, row.chip or "ascend950pr"))
+
+
+@cache
+def _spec(name: str) -> NpuSpec:
+    return get_spec(name)
+
+
+def _case(row: Measurement, cells: Mapping[str, str]) -> BmmCase:
+    fields: dict[str, str | None] = {name: text for name, text in cells.items() if name != "b"}
+    if "b" in cells:
+        fields |= {"batch_a": cells["b"], "batch_b": cells["b"]}
+    try:
+        return BmmCase(**case_fields(fields))
+    except InputError as error:
+        raise InputError(error.message, file=row.file, row=row.row, column=error.column) from None
+    except ValidationError as error:
+        column, message = explain_validation(error)
+        column = None if column == "case" else column
+        raise InputError(message, file=row.file, row=row.row, column=column) from None
+
+
+def _pins(row: Measurement, plan: Mapping[str, str], assumed: Iterable[str]) -> tuple[Pin, ...]:
+    """Pins of the row's own columns, and those of its set that speak of other fields."""
+    texts = {name: f"{name}={text}" for name, text in plan.items() if name not in _UNPINNED}
+    for pin in assumed:
+        texts.setdefault(pin.partition("=")[0], pin)
+    try:
+        return parse_pins(texts.values())
+    except InputError as error:
+        raise InputError(error.message, file=row.file, row=row.row) from None
+
+
+def _branches(plan: Mapping[str, str]) -> tuple[BranchName, ...]:
+    named = tuple(name for name in BRANCHES if name == plan.get("branch"))
+    return named or (_TILED if plan else BRANCHES)
+
+
+def _plan(row: Measurement, plan: Mapping[str, str]) -> Plan | None:
+    if any(name not in plan for name in _WHOLE):
+        return None
+    try:
+        return plan_of_cells(plan)
+    except InputError as error:
+        raise InputError(error.message, file=row.file, row=row.row, column=error.column) from None
+
+
+def context_of(run: Run, spec: NpuSpec | None = None) -> Context:
+    """Context of a run, on its chip or another one."""
+    assert run.case is not None
+    assert run.spec is not None
+    return Context.of(run.case, spec or run.spec, run.rules, run.environment)
+
+
+def predict(run: Run, *, time_limit: float = 60.0) -> Prediction:
+    """The model's time for a run."""
+    if run.left_out:
+        return Prediction(run, left_out=run.left_out)
+    ctx = context_of(run)
+    evaluation = evaluate_plan(ctx, run.plan) if run.plan is not None else _best(ctx, run, time_limit)
+    if evaluation is None:
+        return Prediction(run, left_out="no plan obeys what is known about its tiling")
+    if not evaluation.feasible:
+        broken = ", ".join(check.rule for check in evaluation.violations)
+        return Prediction(run, left_out=f"the given plan breaks {broken}")
+    head = float(ctx.spec.head_us[ctx.environment])
+    return Prediction(run, evaluation, ctx.us(evaluation.ticks) - ctx.us(ctx.head_ticks), head)
+
+
+def _best(ctx: Context, run: Run, time_limit: float) -> Evaluation | None:
+    """Least time over the branches under the pins; ties go to the branch that is listed first."""
+    options = SolveOptions(time_limit=time_limit, tie_break=False, explain=False, pins=run.pins)
+    best: Evaluation | None = None
+    likely = sorted(run.branches, key=lambda name: name != "asw_basic")
+    for name in likely:
+        solved = solve_branch(ctx, name, options, None if best is None else best.ticks - 1)
+        found = solved.evaluation
+        if found is not None and (best is None or found.ticks < best.ticks):
+            best = found
+    return best
+
+
+def with_plan(prediction: Prediction) -> Run:
+    """The run with the predicted plan held fixed."""
+    assert prediction.evaluation is not None
+    return replace(prediction.run, plan=prediction.evaluation.plan)
