@@ -187,11 +187,15 @@ class PinnedBranch(Branch):
         return self.inner.values(ctx, plan)
 
     def _as_pinned(self, v: Values) -> dict[str, Any]:
-        """Values that the search would not choose itself but a plan may carry: deep steps, unaligned K slices."""
+        """What the search would not choose itself but a plan may carry: deep steps, wide tiles, unaligned K slices."""
         mixed = dict(v)
         for pin in self.pins:
             if pin.field in ("step_ka", "step_kb", "depth_a1", "depth_b1"):
                 mixed["free_steps"] = True
+            if "base_m" in (pin.field, pin.other):
+                mixed["free_m"] = True
+            if "base_n" in (pin.field, pin.other):
+                mixed["free_n"] = True
             if pin.field in ("single_core_k", "swizzle_w") and pin.low is not None and pin.low == pin.high:
                 mixed[pin.field] = max(int(pin.low), 1)
         return mixed

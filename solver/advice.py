@@ -49,10 +49,10 @@ class _Loads(IntAlgebra):
         return super().worst(costs)
 
 
-def advice(ctx: Context, evaluation: Evaluation, *, proven: bool = False) -> str:
+def advice(ctx: Context, evaluation: Evaluation, *, proven: str = "") -> str:
     """What takes the time, and what would help.
 
-    ``proven`` says that the plan is the optimum of its branch, so that nothing faster is looked for.
+    ``proven`` says what is proven about the plan, so that nothing faster is looked for.
     """
     if not evaluation.feasible:
         return _how_to_repair(ctx, evaluation)
@@ -62,7 +62,7 @@ def advice(ctx: Context, evaluation: Evaluation, *, proven: bool = False) -> str
     if kind == "done":
         return text
     if proven:
-        return f"{text}; proven: no tiling of {evaluation.plan.branch} is faster{_what_is_full(evaluation)}"
+        return f"{text}; proven: {proven}{_what_is_full(evaluation)}"
     better = _better(ctx, evaluation, kind)
     if better is None:
         return text + _what_is_full(evaluation)

@@ -6,7 +6,7 @@ A row is a tiling with its case in the same file: plan columns and case columns,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from .batch import Settings
 from .cells import case_fields
 from .changes import Change, best_change
 from .describe import deciding_parameters
-from .gap import Gap, gap_of, optima
+from .gap import Gap, gap_of
 from .judge import Judgement, judge
 from .plan_input import plan_fields, read_table
 from .tables import CASE_COLUMNS, PLAN_COLUMNS, table_of
@@ -146,10 +146,7 @@ def _audited(row: AuditRow, ctx: Context, settings: Settings) -> Audited:
     evaluation = verdict.evaluation
     if evaluation is None or verdict.branch is None:
         branch = verdict.branch or row.given.get("branch")
-        gap = None
-        if branch is not None:
-            own, least = optima(ctx, branch, settings.options)
-            gap = replace(gap_of(ctx, branch, 0, settings.options), branch_optimum=own, optimum=least)
+        gap = gap_of(ctx, branch, 0, settings.options) if branch is not None else None
         return Audited(row, ctx, verdict, gap, advice="; ".join(verdict.violations))
     gap = gap_of(ctx, verdict.branch, evaluation.ticks, settings.options)
     if not verdict.feasible and evaluation.feasible:  # derived fields alone are wrong
@@ -218,7 +215,7 @@ def audit_table(results: Iterable[Audited]) -> pd.DataFrame:
 def markdown(results: Iterable[Audited]) -> str:
     """The table of ``docs/audit.md``."""
     lines = [
-        "| row | case | tiling | latency us | branch optimum us | optimum us | regret % | over roofline | first change |",
+        "| row | case | tiling | latency us | branch optimum us | optimum us | regret % | x roofline | first change |",
         "|---|---|---|---:|---:|---:|---:|---:|---|",
     ]
     for result in results:

@@ -1,4 +1,4 @@
-"""Results in words: the deciding parameters of a plan, its buffers, one sentence of advice."""
+"""Results in words: the case, the deciding parameters of a plan, its buffers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from ..models.case import BmmCase
 from ..models.plan import Plan
-from .result import BranchResult, BufferUse, CaseResult, Conflict, Status
+from .result import BranchResult, Conflict
 
 #: Display name of what a capacity rule protects.
 BUFFER_NAMES: Final[dict[str, str]] = {
@@ -18,15 +18,6 @@ BUFFER_NAMES: Final[dict[str, str]] = {
     "cap.ub": "UB",
     "cap.workspace_slot": "workspace slot",
     "cap.cores": "cores",
-}
-STAGE_NAMES: Final[dict[str, str]] = {
-    "mmad": "MMAD",
-    "mte2": "MTE2",
-    "mte1": "MTE1",
-    "fixpipe": "FIXPIPE",
-    "reduce": "the reduction",
-    "reorder": "the reorder",
-    "vector": "the vector cores",
 }
 
 
@@ -89,37 +80,9 @@ def _buffers(plan: Plan) -> str:
     return f"L1 x{plan.l1_buffers}, L0 x{plan.l0_buffers}, L0C x{plan.l0c_buffers}{flag}"
 
 
-def fullest_buffer(buffers: list[BufferUse]) -> BufferUse | None:
-    """The memory with the largest share in use."""
-    memories = [use for use in buffers if use.unit == "B" and use.available > 0]
-    return max(memories, key=lambda use: use.share, default=None)
-
-
 def percent(share: float) -> str:
     """A share as text; 100 % only when it is all."""
     return f"{min(round(share * 100), 99) if share < 1 else round(share * 100)} %"
-
-
-def advice(result: CaseResult) -> str:
-    """One sentence from the numbers of the result: what takes the time, and what is full."""
-    best = result.best
-    if best is None or best.latency_us is None:
-        return (
-            "every branch is proven infeasible" if result.verdict == "infeasible" else "nothing found in the time limit"
-        )
-    parts = []
-    if best.latency_us > 0 and best.bottleneck is not None and best.stages_us is not None:
-        head, stage = best.stages_us.get("head", 0.0), best.stages_us[best.bottleneck]
-        name, share = STAGE_NAMES[best.bottleneck], percent(stage / best.latency_us)
-        if head > stage:
-            parts.append(f"the launch head takes {percent(head / best.latency_us)} of the time, {name} {share}")
-        else:
-            parts.append(f"{name} takes {share} of the time")
-    if (fullest := fullest_buffer(result.buffers)) is not None:
-        parts.append(f"{BUFFER_NAMES.get(fullest.rule, fullest.rule)} is {percent(fullest.share)} full")
-    if best.status is not Status.OPTIMAL or result.verdict == "open":
-        parts.append("not proven optimal in the time limit")
-    return "; ".join(parts) or "the output is empty, there is nothing to do"
 
 
 def conflicts_of(branch: BranchResult) -> list[Conflict]:

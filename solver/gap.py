@@ -16,14 +16,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ..hardware import NpuSpec
 from ..models.context import Context
 from ..models.plan import BRANCHES, BranchName
-from .branch import SolveOptions, solve_branch
-from .result import Status
+from .result import CaseResult, Status
 
-__all__ = ["LEVELS", "Gap", "gap_of", "optima", "roofline_ticks", "traffic_bytes", "traffic_ticks"]
+if TYPE_CHECKING:
+    from .branch import SolveOptions
+
+__all__ = ["LEVELS", "Gap", "gap_of", "gap_of_result", "optima", "roofline_ticks", "traffic_bytes", "traffic_ticks"]
 
 #: Rungs of the ladder, from the plan down.
 LEVELS: Final = ("branch_optimum", "optimum", "roofline", "traffic")
@@ -60,11 +63,26 @@ def gap_of(ctx: Context, branch: BranchName, ticks: int, options: SolveOptions |
     return Gap(ctx, ticks, own, least, roofline_ticks(ctx), traffic_ticks(ctx))
 
 
+def gap_of_result(result: CaseResult, spec: NpuSpec, options: SolveOptions | None = None) -> Gap | None:
+    """The ladder of the winner of a solved case; its optima are those without pins."""
+    best = result.best
+    if best is None or best.latency_ticks is None or result.winner is None:
+        return None
+    ctx = Context.of(result.case, spec, result.rules, result.environment)  # type: ignore[arg-type]
+    if not result.pins and result.verdict == "proven" and set(result.branches) == set(BRANCHES):
+        known = [one.latency_ticks for one in result.branches.values() if one.latency_ticks is not None]
+        own = best.latency_ticks
+        return Gap(ctx, own, own, min(known), roofline_ticks(ctx), traffic_ticks(ctx))
+    return gap_of(ctx, result.winner, best.latency_ticks, options)
+
+
 def optima(ctx: Context, branch: BranchName, options: SolveOptions | None = None) -> tuple[int | None, int | None]:
     """Optimum of a branch and of all branches, in ticks; None when it is not known or there is no plan.
 
     Kept in the context, so that many plans of a case cost one solve.
     """
+    from .branch import SolveOptions  # loads OR-Tools, which the bounds below do not need
+
     options = SolveOptions(time_limit=options.time_limit if options else 60.0, tie_break=False, explain=False)
     solved: dict[BranchName, _Known] = ctx.memo.setdefault("optima", {})
     if branch not in solved:
@@ -95,6 +113,8 @@ def _least(ctx: Context, options: SolveOptions, solved: dict[BranchName, _Known]
 
 
 def _solve(ctx: Context, name: BranchName, options: SolveOptions, above: int | None) -> _Known:
+    from .branch import solve_branch
+
     result = solve_branch(ctx, name, options, above).result
     if result.status in (Status.FEASIBLE, Status.UNKNOWN):
         return _Known(False, None)

@@ -14,7 +14,7 @@ from ..models.algebra import RuleCheck
 from ..models.branches import BRANCH_OF, Structure
 from ..models.branches.base import Decision
 from ..models.context import Context
-from ..models.evaluation import Evaluation, evaluate_plan
+from ..models.evaluation import Evaluation, evaluate_plan, plan_checks
 from ..models.pins import PinnedBranch, parse_pins
 from ..models.plan import BRANCHES, BranchName, Plan
 from ..models.points import Points, lower_bounds, narrowed
@@ -164,13 +164,17 @@ def _partial(ctx: Context, given: Mapping[str, Any], options: SolveOptions) -> J
     if not found:
         first = solved[names[0]].result if len(names) == 1 else None
         members = (first.conflict or []) if first is not None else _shared_conflict([s.result for s in solved.values()])
+        members = sorted(members, key=lambda member: member.kind == "pin")
         texts, rules = tuple(_member(m) for m in members), tuple(m.rule for m in members)
         open_ = any(s.result.status == "unknown" for s in solved.values())
         return Judgement(names[0] if len(names) == 1 else None, None, texts, rules, open=open_)
     name = min(found, key=lambda branch: found[branch].ticks)
-    chosen = ("branch",) if "branch" not in given else ()
+    chosen: tuple[str, ...] = ("branch",) if "branch" not in given else ()
     chosen += tuple(_chosen(ctx, {**given, "branch": name}, found[name].plan))
-    return Judgement(name, found[name], (), (), chosen, open=solved[name].result.status != "optimal")
+    # A pin can carry a buffer count that no plan may have; that is a rule on the plan alone.
+    broken = [check for check in plan_checks(ctx, found[name].plan) if not check.holds]
+    verdict = Judgement(name, found[name], (), (), chosen, open=solved[name].result.status != "optimal")
+    return verdict.with_broken((check.rule, _sides(check)) for check in broken)
 
 
 def _shared_conflict(results: Iterable[BranchResult]) -> list[ConflictMember]:

@@ -18,11 +18,13 @@ from pydantic import ValidationError
 
 from ..hardware.errors import InputError
 from ..models.case import BmmCase, explain_validation
+from ..models.context import Context
+from ..models.evaluation import evaluate_plan
 from ..models.pins import PIN_FIELDS, Pin
 from ..models.plan import BRANCHES, PLAN_FIELDS, Plan
 from .cells import case_fields, did_you_mean, pin_of_cell
-from .describe import advice
 from .files import write_files
+from .result import CaseResult, Status
 
 if TYPE_CHECKING:
     from .batch import RowOutcome, Settings
@@ -189,7 +191,7 @@ def result_table(outcomes: Iterable[RowOutcome], settings: Settings) -> pd.DataF
     """One row for each case, in the order of the input."""
     shared = {"hardware": settings.spec.name, "rules": settings.rules, "environment": settings.environment}
     columns = (*RESULT_COLUMNS, *CONFLICT_COLUMNS) if settings.options.explain else RESULT_COLUMNS
-    return table_of(({**_case_cells(o.row), **shared, **_result_cells(o)} for o in outcomes), columns)
+    return table_of(({**_case_cells(o.row), **shared, **_result_cells(o, settings)} for o in outcomes), columns)
 
 
 def plan_table(outcomes: Iterable[RowOutcome]) -> pd.DataFrame:
@@ -219,13 +221,14 @@ def _case_cells(row: CaseRow) -> dict[str, Any]:
     return {**cells, **_identity(row), "out_dtype": row.case.output_dtype}
 
 
-def _result_cells(outcome: RowOutcome) -> dict[str, Any]:
+def _result_cells(outcome: RowOutcome, settings: Settings) -> dict[str, Any]:
     result = outcome.result
     if result is None:
         error = outcome.error
         column = f"column {error.column}: " if error is not None and error.column else ""
         return {"error": f"{column}{error.message}" if error is not None else ""}
-    cells: dict[str, Any] = {"winner": result.winner, "verdict": result.verdict, "advice": advice(result)}
+    cells: dict[str, Any] = {"winner": result.winner, "verdict": result.verdict}
+    cells["advice"] = _advice(result, settings)
     cells |= {"pins": "; ".join(result.pins), "price_of_pins_us": result.price_of_pins_us}
     cells |= {f"status_{name}": branch.status.value for name, branch in result.branches.items()}
     for name, branch in result.branches.items():
@@ -234,6 +237,21 @@ def _result_cells(outcome: RowOutcome) -> dict[str, Any]:
         cells |= {name: getattr(best, name) for name in (*_TIMES, "bound_us", "bottleneck")}
         cells |= {f"plan_{name}": value for name, value in best.plan.model_dump().items()}
     return cells
+
+
+def _advice(result: CaseResult, settings: Settings) -> str:
+    from .advice import advice
+
+    best = result.best
+    if best is None or best.plan is None:
+        decided = result.verdict == "infeasible"
+        return "every branch is proven infeasible" if decided else "nothing found in the time limit"
+    proven = ""
+    if best.status is Status.OPTIMAL:
+        proven = f"no tiling of {result.winner} is faster{' with these pins' if result.pins else ''}"
+    ctx = Context.of(result.case, settings.spec, settings.rules, settings.environment)
+    text = advice(ctx, evaluate_plan(ctx, best.plan), proven=proven)
+    return text if result.verdict == "proven" else f"{text}; not proven optimal in the time limit"
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:

@@ -114,6 +114,8 @@ class AswBasic(Branch):
         l0_rules(alg, ctx, v, um, un, uk)
         bias_rule(alg, ctx, un)
         unit = ATOM * ctx.atom_k * ctx.s
+        if side != "none":
+            alg.rule("entry.full_load_batch", ctx.batch_a if side == "a" else ctx.batch_b, "==", 1)
         wide_m, wide_n = l1_width(alg, ctx, "a", um), l1_width(alg, ctx, "b", un)
         whole = {"none": 0, "a": ctx.am, "b": ctx.an}[side]
         resident = whole * ctx.ak * ctx.s

@@ -123,8 +123,11 @@ class StreamK(Branch):
             alg.rule("align.nz", alg.ceil_div(slice_k, ctx.c0) * ctx.c0, "==", slice_k)
 
         um, un = v["um"], v["un"]
-        alg.within(um, "<=", single_m)
-        alg.within(un, "<=", single_n)
+        # A tile larger than the slice is legal, but never better.
+        if not v.get("free_m"):
+            alg.within(um, "<=", single_m)
+        if not v.get("free_n"):
+            alg.within(un, "<=", single_n)
         uk = most_uk(alg, ctx, v, um, un, v["uk"])
         rows, columns = alg.min_of(um, ctx.am // ATOM), alg.min_of(un, ctx.an // ATOM)
         m_tiles, n_tiles = alg.ceil_div(single_m, um), alg.ceil_div(single_n, un)

@@ -116,7 +116,8 @@ def _show(results: list[Audited]) -> None:
         numbers = [
             "" if row[name] is None else f"{row[name]:.{digits}f}"
             for name, digits in (
-                ("latency_us", 3), ("branch_optimum_us", 3), ("optimum_us", 3), ("regret_pct", 1), ("roofline_ratio", 2),
+                ("latency_us", 3), ("branch_optimum_us", 3), ("optimum_us", 3), ("regret_pct", 1),
+                ("roofline_ratio", 2),
             )
         ]  # fmt: skip
         legal = "yes" if row["legal"] else ", ".join(row["violations"])

@@ -76,9 +76,7 @@ def calibrate(
         rows = with_plans(rows, read_plans(plans))
     settings = Settings(names, folds, bootstrap, seed)
     with Progress("rows", len(rows), repeat=10.0) as progress:
-        result = run_calibration(
-            rows, spec, settings, name=out.stem, environment=known, progress=progress.update
-        )
+        result = run_calibration(rows, spec, settings, name=out.stem, environment=known, progress=progress.update)
     write_chip(result, out)
     if as_json:
         print(json.dumps(result.to_json(), indent=2))
@@ -91,12 +89,11 @@ def _show(result: Calibration, out: Path) -> None:
 
     console = make_console()
     numbers = ("chip", "fitted", "low", "high")
-    table = new_table("constant", *numbers, "field", "remark", numbers=numbers)
+    table = new_table("constant", *numbers, "field", numbers=numbers)
     for one in result.fitted:
         field = f"{one.constant.field} {one.constant.key}".strip()
-        remark = "at the edge of its range: do not trust it" if one.edge else ""
         own, value = f"{one.constant.own:g}", f"{float(one.value):g}"
-        table.add_row(one.constant.name, own, value, f"{one.low:.4g}", f"{one.high:.4g}", field, remark)
+        table.add_row(one.constant.name, own, value, f"{one.low:.4g}", f"{one.high:.4g}", field)
     console.print(table)
     console.print()
     for refusal in result.refused:
@@ -109,6 +106,10 @@ def _show(result: Calibration, out: Path) -> None:
     )
     for name, (count, before, after) in result.pipes.items():
         console.print(f"counters of {name}: {count}, {100 * before:.2f} % before, {100 * after:.2f} % after")
+    if not result.helps:
+        console.print(
+            "warning: runs held out are not predicted better than before; the chip as it was is the better one"
+        )
     for reason in result.left_out:
         console.print(f"left out: {reason}", soft_wrap=not console.is_terminal)
     console.print(f"written: {out}")

@@ -9,12 +9,14 @@ from typing import Annotated
 
 import typer
 
-from .calibrate_command import calibrate
 from .audit_command import audit
+from .calibrate_command import calibrate
+from .diff_rules_command import diff_rules
 from .evaluate_command import evaluate
 from .explain_command import explain
 from .export_command import export
 from .hardware_command import hardware_app
+from .next_experiments_command import next_experiments
 from .recommend_command import recommend
 from .shell import Shell, watch_interrupts
 from .solve_command import solve
@@ -38,8 +40,10 @@ app.command("verify")(verify)
 app.command("recommend")(recommend)
 app.command("evaluate")(evaluate)
 app.command("audit")(audit)
+app.command("diff-rules")(diff_rules)
 app.command("validate")(validate)
 app.command("calibrate")(calibrate)
+app.command("next-experiments")(next_experiments)
 app.command("export")(export)
 app.add_typer(hardware_app, name="hardware")
 

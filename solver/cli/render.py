@@ -151,11 +151,14 @@ def _show_winner(console: Console, result: CaseResult) -> None:
 
 
 def _price(result: CaseResult) -> str:
-    """Optimum with the pins minus optimum without them; a value below 0.0005 us is zero."""
+    """Optimum with the pins minus optimum without them."""
     price = result.price_of_pins_us
     if price is None:
         return "not known, a branch is open at the time limit"
-    return f"{round(price, 3) + 0.0:.3f} us over the optimum without them" if price else "none"
+    if not price:
+        return "none"
+    shown = f"{price:.3f} us" if price >= 0.0005 else "less than 0.001 us"
+    return f"{shown} over the optimum without them"
 
 
 def _print_list(console: Console, name: str, items: list[str]) -> None:
@@ -239,12 +242,13 @@ def _show_conflicts(console: Console, name: BranchName, branch: BranchResult) ->
         number = f"{index}. " if len(conflicts) > 1 else ""
         label = " (policy only)" if conflict.policy_only else ""
         if len(conflict.members) == 1:
-            text = f"{conflict.rules[0]} alone leaves no plan{label}"
-        else:
-            text = f"{_together(conflict.rules)}{label}"
-        show_text(console, f"{number}{text}", indent=2, hang=len(number) or 2)
+            member = conflict.members[0]
+            show_text(console, f"{number}{member.rule}{label}: {_formula(member)}", indent=2, hang=4)
+            show_text(console, f"repair: {member.repair}", indent=6)
+            continue
+        show_text(console, f"{number}{_together(conflict.rules)}{label}", indent=2, hang=4)
         for member in conflict.members:
-            show_text(console, f"{member.rule}: {_formula(member)}", indent=5, hang=4)
-            show_text(console, f"repair: {member.repair}", indent=9)
+            show_text(console, f"{member.rule}: {_formula(member)}", indent=4)
+            show_text(console, f"repair: {member.repair}", indent=6)
     if (policy := policy_text(branch)) is not None:
         show_text(console, policy, indent=2)

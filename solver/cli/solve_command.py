@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ...models.case import BmmCase
     from ...models.plan import BranchName
     from ..branch import SolveOptions
+    from ..gap import Gap
     from ..result import BranchResult, CaseResult
 
 _EXIT_CODES = {"proven": ExitCode.SOLVED, "infeasible": ExitCode.INFEASIBLE, "open": ExitCode.OPEN}
@@ -73,6 +74,9 @@ def solve(
     time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
     winner_only: Annotated[
         bool, typer.Option("--winner-only", help="Print the winner alone; other branches stop once they cannot win.")
+    ] = False,
+    gap: Annotated[
+        bool, typer.Option("--gap", help="Add the ladder from the winner to the roofline and the least traffic.")
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Confirm each verdict by enumeration, which may take long.")
@@ -111,15 +115,28 @@ def solve(
     result = _solve(case, branches, options, all_branches=not winner_only, **settings)
     if certificate is not None:
         _write_certificate(certificate, result, hardware)
+    ladder = _ladder(result, hardware, options) if gap else None
     if as_json:
-        print(json.dumps(result.to_json(), indent=2))
+        extra = {"gap": ladder.to_json() if ladder is not None else None} if gap else {}
+        print(json.dumps(result.to_json() | extra, indent=2))
     else:
         from .render import show_result
 
         show_result(result, winner_only=winner_only)
+        if ladder is not None:
+            from .gap_table import show_gap
+
+            show_gap(ladder)
     if verify:
         _verify(result, hardware, options, to_stderr=as_json)
     raise typer.Exit(_EXIT_CODES[result.verdict])
+
+
+def _ladder(result: CaseResult, hardware: str, options: SolveOptions) -> Gap | None:
+    from ...hardware import get_spec
+    from ..gap import gap_of_result
+
+    return gap_of_result(result, get_spec(hardware), options)
 
 
 def _made_folder(path: Path) -> Path:

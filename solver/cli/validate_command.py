@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_TIME_LIMIT, TimeLimit, seconds_of
 from .notes import say_note
+from .options import DEFAULT_TIME_LIMIT, TimeLimit, seconds_of
 from .progress import Progress
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...hardware import NpuSpec
 from ...hardware.errors import InputError
-from ...hardware.measured import Measurement
+from ...hardware.measured import Measurement, measured_sets
 from ...models.context import Environment
 from .constants import Constant, chosen_constants, rounded, spec_at, usual_constants
-from .fit import Fit, Refused, fit, held_out_errors, identifiable, intervals, require_scipy
+from .fit import Fit, Refused, fit, held_out_errors, identifiable, intervals, require_scipy, unfounded
 from .predict import Run, predict, prepare, with_plan
 from .timing import Array, Timing
 
@@ -32,13 +32,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fitted:
-    """One fitted constant with its 95 % interval; ``edge`` when it ended at the edge of its range."""
+    """One fitted constant with its 95 % interval."""
 
     constant: Constant
     value: Fraction
     low: float
     high: float
-    edge: bool
 
     @property
     def half_width(self) -> float:
@@ -63,6 +62,11 @@ class Calibration:
     pipes: dict[str, tuple[int, float, float]]
     left_out: tuple[str, ...]
 
+    @property
+    def helps(self) -> bool:
+        """Whether the fitted constants predict held-out runs better than the chip as it was."""
+        return (self.in_sample if self.held_out is None else self.held_out) < self.before
+
     def to_json(self) -> dict[str, Any]:
         """Plain data as ``--json`` prints it; ``constants`` are what ``solve --robust --intervals`` reads."""
         return {
@@ -79,7 +83,6 @@ class Calibration:
                     "value": float(one.value),
                     "low": one.low,
                     "high": one.high,
-                    "at_edge": one.edge,
                 }
                 for one in self.fitted
             },
@@ -87,6 +90,7 @@ class Calibration:
             "mape_before_pct": round(100 * self.before, 3),
             "mape_in_sample_pct": round(100 * self.in_sample, 3),
             "mape_held_out_pct": None if self.held_out is None else round(100 * self.held_out, 3),
+            "helps": self.helps,
             "pipes": {
                 name: {"n": n, "mape_before_pct": round(100 * a, 3), "mape_pct": round(100 * b, 3)}
                 for name, (n, a, b) in self.pipes.items()
@@ -125,22 +129,18 @@ def calibrate(
     )
     tell(len(rows), "what the rows identify")
     kept, refused = identifiable(timing, wanted)
-    if not kept:
-        why = "; ".join(f"{one.constant.name}: {one.reason}" for one in refused)
-        raise InputError(f"the rows identify none of the constants ({why})", file=source)
-    tell(len(rows), "fit")
-    fitted = fit(timing, kept)
+    fitted = _fit_what_holds(timing, kept, refused, source, lambda what: tell(len(rows), what))
     tell(len(rows), "held-out error")
     held_out = None
     if settings.folds > 1 and len(runs) > 2:
         held_out = float(np.nanmean(np.abs(held_out_errors(timing, fitted, settings.folds, settings.seed))))
     tell(len(rows), "intervals")
     spans = intervals(timing, fitted, settings.draws, settings.seed)
-    found = tuple(_fitted(one, x, span) for one, x, span in zip(kept, fitted.scales, spans, strict=True))
+    found = tuple(_fitted(one, x, span) for one, x, span in zip(fitted.constants, fitted.scales, spans, strict=True))
     spec = spec_at(hardware, {one.constant: float(one.value) for one in found})
     title = name or f"{hardware.name}_calibrated"
     spec = spec.replace(name=title, description=f"{hardware.name} calibrated with {len(runs)} runs of {source}")
-    start = timing.at(kept, np.ones(len(kept)))
+    start = timing.at((), np.ones(0))
     total = np.array([q.stage == "total" for q in timing.quantities])
     return Calibration(
         base=hardware,
@@ -158,6 +158,26 @@ def calibrate(
     )
 
 
+def _fit_what_holds(
+    timing: Timing, kept: list[Constant], refused: list[Refused], source: str, tell: Callable[[str], None]
+) -> Fit:
+    """Fit, and fit again without a constant that turns out not to be identified; ``refused`` grows by those.
+
+    Raises:
+        InputError: none is left.
+    """
+    while kept:
+        tell(f"fit of {', '.join(one.name for one in kept)}")
+        fitted = fit(timing, kept)
+        weak = unfounded(timing, fitted)
+        if weak is None:
+            return fitted
+        refused.append(weak)
+        kept = [one for one in kept if one != weak.constant]
+    why = "; ".join(f"{one.constant.name}: {one.reason}" for one in refused)
+    raise InputError(f"the rows identify none of the constants ({why})", file=source)
+
+
 def _whole_runs(
     rows: Sequence[Measurement], hardware: NpuSpec, environment: Environment | None, progress: Callable[[int], None]
 ) -> tuple[list[Run], list[str], int]:
@@ -165,6 +185,9 @@ def _whole_runs(
     runs, left_out, assumed = [], [], 0
     for done, row in enumerate(rows):
         progress(done)
+        if measured_sets().of(row.set).role == "stress":
+            left_out.append(f"row {row.row}, {row.label}: its set is outside of what the model describes")
+            continue
         own = prepare(row, environment=environment)
         if own.spec is not None and row.chip and own.spec.aic_cores != hardware.aic_cores:
             left_out.append(f"row {row.row}, {row.label}: measured on {row.chip}, not on {hardware.name}")
@@ -180,10 +203,7 @@ def _whole_runs(
 
 def _fitted(one: Constant, scale: float, span: Array) -> Fitted:
     ends = sorted((one.value(float(span[0])), one.value(float(span[1]))))
-    edge = min(scale - one.low, one.high - scale) < 1e-3 * (one.high - one.low) and not (
-        one.field == "row_efficiency" and scale > one.high / 2
-    )
-    return Fitted(one, rounded(one.value(float(scale))), *(float(f"{end:.6g}") for end in ends), edge)
+    return Fitted(one, rounded(one.value(float(scale))), *(float(f"{end:.6g}") for end in ends))
 
 
 def _pipes(timing: Timing, start: Array, fitted: Fit) -> dict[str, tuple[int, float, float]]:

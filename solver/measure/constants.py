@@ -31,6 +31,7 @@ _PLAIN: Final[dict[str, tuple[str, bool]]] = {
     "mte1_rate": ("mte1_bytes_per_cycle", True),
     "drain_fixed": ("drain_cycles", False),
     "drain_rate": ("drain_elements_per_cycle", True),
+    "saturation": ("saturation_share", False),
 }
 #: What is fitted when nothing is said; classes of row efficiency and heads come on top.
 _USUAL: Final = ("hbm", "l2", "mmad_head", "mte1_load", "drain_fixed", "drain_rate")
@@ -84,6 +85,11 @@ def chosen_constants(spec: NpuSpec, names: Sequence[str], environments: Iterable
     return [constant(spec, name) for name in dict.fromkeys(wide)]
 
 
+def all_constants(spec: NpuSpec) -> list[Constant]:
+    """Every constant but the launch heads, which are the same for all plans of a case."""
+    return [constant(spec, name) for name in (*_PLAIN, *_row_names(spec))]
+
+
 def _row_names(spec: NpuSpec) -> list[str]:
     return [f"row_{row}" for row, _ in spec.row_efficiency[1:]]
 
@@ -97,6 +103,8 @@ def constant(spec: NpuSpec, name: str) -> Constant:
     if name in _PLAIN:
         field, rate = _PLAIN[name]
         own = float(getattr(spec, field))
+        if name == "saturation":
+            return Constant(name, field, rate, own, 0.25 / own, 1 / own)
         return Constant(name, field, rate, own or 1.0, *(_RATE_RANGE if rate else _COST_RANGE))
     if name.startswith("head_") and name[5:] in spec.head_us:
         own = float(spec.head_us[name[5:]]) or 1.0

@@ -16,6 +16,7 @@ from .timing import Array, Timing
 _SOFT: Final = 0.05
 #: Noise that is assumed before the fit, and the largest standard error (of a scale) that a fit may have.
 _NOISE: Final = 0.03
+_LEAST_NOISE: Final = 0.01
 _MOST_ERROR: Final = 0.5
 _INSENSITIVE: Final = 1e-4
 _LEVEL: Final = 0.95
@@ -31,7 +32,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted scales with their intervals (``nan`` before :func:`intervals`), and the relative errors of the totals."""
+    """Fitted scales, and the relative errors of all quantities with them."""
 
     constants: tuple[Constant, ...]
     scales: Array
@@ -63,7 +64,7 @@ def identifiable(timing: Timing, constants: Sequence[Constant]) -> tuple[list[Co
     keep = [c not in silent for c in kept]
     kept, jacobian = [c for c in kept if c not in silent], jacobian[:, keep]
     while kept:
-        errors = _standard_errors(jacobian)
+        errors = _standard_errors(jacobian, _NOISE)
         worst = int(np.argmax(errors))
         if errors[worst] <= _MOST_ERROR and len(kept) < len(jacobian):
             break
@@ -73,14 +74,31 @@ def identifiable(timing: Timing, constants: Sequence[Constant]) -> tuple[list[Co
     return kept, refused
 
 
-def _standard_errors(jacobian: Array) -> Array:
-    """Standard errors of the scales at the assumed noise; infinite along directions that the data do not see."""
+def _standard_errors(jacobian: Array, noise: float) -> Array:
+    """Standard errors of the scales at a noise; infinite along directions that the data do not see."""
     _, singular, directions = np.linalg.svd(jacobian, full_matrices=False)
     inverse = np.array([1 / s if s > 1e-9 else np.inf for s in singular])
     with np.errstate(invalid="ignore"):
         variance = np.nansum((directions.T * inverse) ** 2, axis=1)
     missing = jacobian.shape[1] - len(singular)
-    return np.sqrt(variance) * _NOISE if not missing else np.full(jacobian.shape[1], np.inf)
+    return np.sqrt(variance) * noise if not missing else np.full(jacobian.shape[1], np.inf)
+
+
+def unfounded(timing: Timing, fitted: Fit) -> Refused | None:
+    """The constant that the fit shows to be the least identified, when it is not identified enough."""
+    jacobian = timing.jacobian(fitted.constants, fitted.scales, fitted.errors)
+    for one, scale, column in zip(fitted.constants, fitted.scales, jacobian.T, strict=True):
+        reach = 1e-3 * (one.high - one.low)
+        if one.high - scale < reach or (one.rate and one.field != "row_efficiency" and scale - one.low < reach):
+            return Refused(one, f"the fit runs it to the edge of its range ({one.value(float(scale)):g})")
+        if np.abs(column).max(initial=0.0) < _INSENSITIVE:
+            return Refused(one, "at the fit no measured time depends on it")
+    noise = max(_LEAST_NOISE, 1.4826 * float(np.median(np.abs(fitted.errors))))
+    errors = _standard_errors(jacobian, noise) / np.maximum(1.0, fitted.scales)
+    worst = int(np.argmax(errors))
+    if errors[worst] <= _MOST_ERROR:
+        return None
+    return Refused(fitted.constants[worst], _confusion(fitted.constants, jacobian, worst, float(errors[worst])))
 
 
 def _confusion(constants: Sequence[Constant], jacobian: Array, index: int, error: float) -> str:
@@ -140,7 +158,8 @@ def held_out_errors(timing: Timing, fitted: Fit, folds: int, seed: int) -> Array
 def intervals(timing: Timing, fitted: Fit, draws: int, seed: int) -> Array:
     """95 % intervals of the scales, one row (low, high) a constant.
 
-    Bootstrap over runs with the model linearised at the fit, widened for the degrees of freedom that the fit used.
+    Bootstrap over runs with the model linearised at the fit, widened for the degrees of freedom that the fit used; no
+    narrower than the interval of normal errors of the size of the residuals.
     """
     from scipy.optimize import least_squares
     from scipy.stats import norm, t
@@ -168,5 +187,8 @@ def intervals(timing: Timing, fitted: Fit, draws: int, seed: int) -> Array:
 
         found[draw] = least_squares(linear, np.zeros(size), same, loss="soft_l1", f_scale=_SOFT, max_nfev=30).x
     tail = (1 - _LEVEL) / 2
-    bounds = fitted.scales[:, None] + widen * np.quantile(found, [tail, 1 - tail], axis=0).T
+    spread = widen * np.quantile(found, [tail, 1 - tail], axis=0).T
+    noise = float(np.sqrt(np.sum(np.minimum(np.abs(fitted.errors), 3 * _SOFT) ** 2) / free))
+    half = t.ppf(1 - tail, free) * _standard_errors(jacobian, noise)
+    bounds = fitted.scales[:, None] + np.stack([np.minimum(spread[:, 0], -half), np.maximum(spread[:, 1], half)], axis=1)
     return np.clip(bounds, low[:, None], high[:, None])

@@ -9,7 +9,7 @@ from tileproof.hardware import InputError
 from tileproof.models.case import make_case
 from tileproof.models.rules import RULES
 from tileproof.solver.cells import case_fields, parse_batch
-from tileproof.solver.describe import BUFFER_NAMES, advice, case_line, deciding_parameters, percent
+from tileproof.solver.describe import BUFFER_NAMES, case_line, deciding_parameters, percent
 from tileproof.solver.tables import plan_of_cells
 
 
@@ -61,25 +61,6 @@ def test_deciding_parameters(branch: str, fields: dict[str, object], text: str) 
         "l0_buffers": 2, "l0c_buffers": 1, "fixpipe_unitflag": 1,
     }  # fmt: skip
     assert deciding_parameters(tileproof.Plan.model_validate({"branch": branch, **common, **fields})) == text
-
-
-def test_advice_names_the_largest_stage_and_the_fullest_memory() -> None:
-    result = tileproof.solve(make_case(batch_a=8, batch_b=8, m=256, n=512, k=1024), branches=["asw_basic"])
-    best = result.best
-    assert best is not None
-    assert best.stages_us is not None
-    assert best.latency_us is not None
-    share = percent(best.stages_us["mte2"] / best.latency_us)
-    assert advice(result).startswith(f"MTE2 takes {share} of the time; ")
-    assert advice(result).endswith(" full")
-
-
-def test_advice_for_an_empty_output_and_an_open_result() -> None:
-    result = tileproof.solve(make_case(batch_a=0, batch_b=0, m=2, n=2, k=2))
-    assert result.winner == "special"
-    assert advice(result) == "the output is empty, there is nothing to do"
-    late = result.model_copy(update={"verdict": "open"})
-    assert advice(late) == "not proven optimal in the time limit"
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (0.994, "99 %"), (0.9999, "99 %"), (1.0, "100 %")])

@@ -12,7 +12,7 @@ import pytest
 import tileproof
 from tileproof.hardware import InternalError
 from tileproof.models.plan import BRANCHES, PLAN_FIELDS
-from tileproof.solver import batch, tables
+from tileproof.solver import batch, files, tables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cases.csv"
 GOOD = """case_id,batch_a,batch_b,m,n,k,dtype,out_dtype,trans_a,trans_b,bias,bias_batch,format_b
@@ -174,7 +174,7 @@ BAD_FILES = {
     ),
     b"m,n,k,dtpye\n1,2,3,fp16\n": (
         "{file}, row 1, column 'dtpye': is not known; did you mean 'dtype'?; allowed: case_id, batch_a, batch_b, m, n, "
-        "k, dtype, out_dtype, trans_a, trans_b, bias, bias_batch, format_b, b"
+        "k, dtype, out_dtype, trans_a, trans_b, bias, bias_batch, format_b, b, and pin_ before a plan field"
     ),
     b"m;n;k\n1;2;3\n": "{file}, row 1: the columns are not separated by commas",
     b"m,n,k\n1,2,\xff\n": "{file}: is not UTF-8 text (invalid start byte at byte 10)",
@@ -225,14 +225,14 @@ def test_a_crash_while_writing_leaves_the_old_files(
     run: Any, cases: Path, targets: tuple[str | Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "result.csv").write_text("old")
-    real = tables._write
+    real = files._write
 
-    def fail_on_plans(table: Any, path: Path, mode: str) -> None:
-        real(table, path, mode)
+    def fail_on_plans(writer: Any, path: Path, mode: str) -> None:
+        real(writer, path, mode)
         if "plans" in path.name:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tables, "_write", fail_on_plans)
+    monkeypatch.setattr(files, "_write", fail_on_plans)
     answer = run("recommend", cases, *targets)
     assert answer.exit_code == 2
     assert "No space left on device" in answer.stderr

@@ -14,7 +14,6 @@ from tileproof.models.context import ENVIRONMENTS
 from tileproof.models.plan import BRANCHES
 from tileproof.models.rules import PROFILES
 from tileproof.solver import api
-from tileproof.solver.verify import VerifyLine
 
 SMALL = ("solve", "-m", "64", "-n", "96", "-k", "128")
 
@@ -112,20 +111,10 @@ def test_verify_prints_a_line_for_each_branch(run: Any) -> None:
     assert all(": ok: " in line for line in lines)
 
 
-def test_failed_verification_exits_3_and_leaves_json_clean(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "tileproof.solver.verify.verify_result", lambda *a, **k: [VerifyLine("special", False, "a better plan exists")]
-    )
-    answer = run(*SMALL, "--branch", "asw_basic", "--verify", "--json")
-    assert answer.exit_code == 3
-    assert json.loads(answer.stdout)["winner"] == "asw_basic"
-    assert answer.stderr == "verify special: FAILED: a better plan exists\n"
-
-
-def test_models_are_dumped(run: Any, tmp_path: Any) -> None:
-    answer = run("solve", "-m", "100", "-n", "200", "-k", "300", "-b", "64", "--dump-model", tmp_path / "models")
+def test_verify_knows_the_pins(run: Any) -> None:
+    answer = run(*SMALL, "--branch", "asw_basic", "--pin", "base_m=16", "--pin", "base_k<=32", "--verify")
     assert answer.exit_code == 0
-    assert (tmp_path / "models").is_dir()
+    assert "verify asw_basic: ok: no plan is below the bound" in answer.stdout
 
 
 BAD_INPUT = {

@@ -53,12 +53,16 @@ def check(case: BmmCase, plan: Plan, chip: str, environment: Any, *, searched: b
 
 
 def plans_of(item: Item, wanted: int) -> Iterator[tuple[str, Plan]]:
-    """Random feasible plans of every form of a case; where tails may be split, some that split them on top."""
+    """Random feasible plans of every form of a case; where tails may be split, some that split them on top.
+
+    IterBatch has structures with the whole block in L0 in the search's own space: there several batches go to L0 at once.
+    """
     name, branch_name, sizes, chip, environment = item
     ctx = make_context(BmmCase(**sizes), chip, "none", environment)
     branch = BRANCH_OF[branch_name]
     rng = np.random.default_rng([7, *name.encode()])
-    for form, structures in forms(ctx, branch).items():
+    searched = forms(ctx, branch, complete=False).items() if branch_name == "iter_batch" else ()
+    for form, structures in [*forms(ctx, branch).items(), *searched]:
         found = feasible(ctx, branch, structures, rng, wanted)
         if "tail" in form:
             found += feasible(ctx, branch, structures, rng, wanted // 4 + 1, split_tail)
@@ -107,14 +111,15 @@ def test_the_cases_cover_every_form() -> None:
             seen.add((plan.branch, form))
             seen.add((plan.branch, plan.l0_buffers, plan.l0c_buffers, plan.fixpipe_unitflag))
             seen.add((plan.branch, "tail", plan.tail_strategy))
-            seen.add((plan.branch, "dtype", item[2].get("dtype", "fp16")))
             seen.add(("l1_buffers", plan.branch, plan.l1_buffers))
+            seen.add(("iter_l0 leaves a rest", (plan.iter_l1 or 1) % (plan.iter_l0 or 1) > 0))
     cube: tuple[BranchName, ...] = ("to_matmul", "iter_batch", "merge_batch", "asw_basic", "stream_k")
     wanted: set[tuple[Any, ...]] = {("asw_basic", f"{side}-tail") for side in ("none", "a", "b")}
     wanted |= {("to_matmul", f"{side}-asw_basic-tail") for side in ("none", "a", "b")} | {("to_matmul", "stream_k")}
     wanted |= {("iter_batch", f) for f in ("none-a", "b-none", "a-c", "b-c", "a-d", "b-d", "none-e", "none-f")}
     wanted |= {(b, l0, *l0c) for b in cube for l0 in (1, 2) for l0c in ((2, 0), (1, 1), (1, 0))}
     wanted |= {(b, "tail", t) for b in ("asw_basic", "to_matmul") for t in ("A0", "A1a", "A1b", "B")}
+    wanted |= {("iter_l0 leaves a rest", True)}
     wanted |= {("l1_buffers", b, count) for b in cube for count in (1, 2, 4)}
     assert wanted <= seen, wanted - seen
 
@@ -160,3 +165,15 @@ def test_streamk_tile_larger_than_the_slice() -> None:
     case = BmmCase(m=100, n=100, k=140)
     wide = streamk_plan(grid_m=2, single_core_n=112, single_core_k=70, base_m=128, base_n=112, step_ka=1, step_kb=1)
     check(case, wide, PR, "profiler", searched=False)
+
+
+@pytest.mark.parametrize("branch", ["asw_basic", "stream_k"])
+def test_a_pin_that_a_legal_plan_obeys_is_not_proven_infeasible(branch: BranchName) -> None:
+    """Design 6.6: an evaluated plan may carry base_m > aM. What ``evaluate`` accepts, a pin must not rule out."""
+    case = BmmCase(m=64, n=64, k=4096)
+    free = tileproof.solve(case, rules="none", branches=[branch]).branches[branch].plan
+    assert free is not None
+    wide = free.model_copy(update={"base_m": 128, "base_k": 64, "step_ka": 1, "step_kb": 1})
+    assert tileproof.evaluate(case, wide).feasible
+    pinned = tileproof.solve(case, rules="none", branches=[branch], pins={"base_m": 128}).branches[branch]
+    assert pinned.status == "optimal"

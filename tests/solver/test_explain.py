@@ -77,6 +77,11 @@ def test_only_the_480_kb_rule_stands_against_the_merge_of_the_v04_example() -> N
     assert (conflict.members[0].needs, conflict.members[0].has) == (4 * 160 * 64 * 2, 480 * 1024)
 
 
+def test_an_operand_with_batch_cannot_stay_in_l1_for_all_blocks() -> None:
+    (conflict,) = conflicts("asw_basic", "none", ["full_load=a"], batch_a=8, batch_b=8, m=64, n=64, k=64)
+    assert set(conflict.rules) == {"pin.full_load", "entry.full_load_batch"}
+
+
 def test_a_field_the_branch_lacks_is_the_reason() -> None:
     (conflict,) = conflicts("iter_batch", "none", ["grid_m=3"], batch_a=64, batch_b=64, m=64, n=64, k=64)
     assert conflict.rules == ["pin.grid_m"]

@@ -14,6 +14,8 @@ Item = tuple[str, BranchName, Fields, str, Any]
 CASES: list[Item] = [
     ("k0", "special", dict(batch_a=(6,), batch_b=(6,), m=100, n=77, k=0, dtype="fp16"), PR, "profiler"),
     ("k0 bias", "special", dict(batch_a=(64,), batch_b=(64,), m=9, n=4000, k=0, dtype="bf16", bias="fp32", bias_batch=True), DT, "cold"),
+    ("k0 bias read", "special", dict(batch_a=(64,), batch_b=(64,), m=1, n=4001, k=0, dtype="bf16", bias="fp32", bias_batch=True), PR, "warm"),
+    ("k0 bias row", "special", dict(batch_a=(1,), batch_b=(1,), m=1, n=60000, k=0, dtype="fp16", bias="fp32"), DT, "profiler"),
     ("k1", "special", dict(batch_a=(4, 3), batch_b=(4, 1), m=129, n=1001, k=1, dtype="fp32"), PR, "warm"),
     ("k1 int8 bias", "special", dict(batch_a=(3,), batch_b=(3,), m=513, n=640, k=1, dtype="int8", bias="int32"), DT, "resident"),
     ("k1 large output", "special", dict(batch_a=(64,), batch_b=(64,), m=2048, n=1024, k=1, dtype="fp16"), PR, "profiler"),
