@@ -73,6 +73,8 @@ def parse_pin(text: str) -> Pin:
             f"pin {text!r} is not understood; allowed: field=value, field=low..high, field>=value, field=field"
         )
     field, operator, value = match.groups()
+    if value[0] in "=<>":
+        raise InputError(f"pin {text!r} is not understood: a value must follow the operator")
     if field not in PIN_FIELDS:
         close = get_close_matches(field, PIN_FIELDS, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -7,7 +7,7 @@ bring others along that make room for it (a smaller base_k, one L0C buffer with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ..models.algebra import IntAlgebra, Value
 from ..models.branches import BRANCH_OF
@@ -15,9 +15,10 @@ from ..models.context import Context
 from ..models.evaluation import Evaluation, evaluate_values
 from ..models.plan import Plan
 from ..models.rules import rule_info
-from .changes import Broken, Legal, start
+from .changes import start
 from .describe import BUFFER_NAMES, percent
 from .gap import roofline_ticks
+from .remedies import faster_plan, make_room
 
 __all__ = ["advice"]
 
@@ -25,17 +26,12 @@ __all__ = ["advice"]
 _FIXED_SHARE: Final = 0.5
 #: Share of the roofline above which no tile is looked for.
 _NEAR: Final = 0.95
-#: Gains below this share are not worth a sentence.
-_LEAST_GAIN: Final = 0.005
-_REPAIRS: Final = 5
 _LOADS: Final = ("reads", "port", "hbm", "floor")
 
 _BOUND: Final = {
     "mmad": "MMAD", "mte2": "MTE2", "mte1": "MTE1", "fixpipe": "FIXPIPE", "reduce": "reduction", "reorder": "reorder",
     "vector": "vector",
 }  # fmt: skip
-
-Values = dict[str, Any]
 
 
 class _Loads(IntAlgebra):
@@ -63,7 +59,7 @@ def advice(ctx: Context, evaluation: Evaluation, *, proven: str = "") -> str:
         return text
     if proven:
         return f"{text}; proven: {proven}{_what_is_full(evaluation)}"
-    better = _better(ctx, evaluation, kind)
+    better = faster_plan(ctx, evaluation, kind)
     if better is None:
         return text + _what_is_full(evaluation)
     return f"{text}; {_difference(evaluation.plan, better.plan)} saves {_saved(evaluation, better)}" + _less_read(
@@ -84,6 +80,9 @@ def _diagnosis(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
         share = f"latency-bound: the launch head is {percent(fixed['head'] / total)} of the time"
     if near >= _NEAR:
         return "done", f"{share}; at {percent(near)} of the roofline there is nothing to gain from the tile"
+    if _in_turn(evaluation):
+        text = f"{share}; loads and work take turns: all that a core does is one L1 step, or it has one L1 buffer"
+        return "serial", text
     if sum(fixed.values()) >= _FIXED_SHARE * total:
         fills = percent((fixed["fill1"] + fixed["fill0"] + fixed["drain"]) / total)
         text = (
@@ -99,14 +98,21 @@ def _diagnosis(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
         return kind, share + why
     if name == "fixpipe":
         if stage <= ctx.unaligned_ticks:
-            row = ctx.n * ctx.so
-            return "done", f"{share}; output rows of {row} B are no multiple of 32 B: pad N, the tile cannot help"
+            share += f"; output rows of {ctx.n * ctx.so} B are no multiple of 32 B, a padded N would be written faster"
         return "fixpipe", share
     if name == "reorder":
-        return "done", f"{share}; B stored transposed ([B,N,K]) would need no reorder"
+        return "reorder", f"{share}; B stored transposed ([B,N,K]) would need no reorder"
     if name == "vector":
         return "vector", f"{share}, on {plan.used_core_num} of {ctx.spec.aiv_cores} vector cores"
     return name, share
+
+
+def _in_turn(evaluation: Evaluation) -> bool:
+    """Whether MTE2 overlaps with nothing: only one L1 buffer is ever in use."""
+    stages = evaluation.stages
+    rest = ("head", "fill0", "mte2", "reduce", "reorder")
+    work = max(stages[name] for name in ("mmad", "mte1", "fixpipe"))
+    return stages["mte2"] > 0 and stages["total"] >= sum(stages[name] for name in rest) + work
 
 
 def _idle(ctx: Context, plan: Plan) -> str:
@@ -197,94 +203,14 @@ def _what_is_full(evaluation: Evaluation) -> str:
     return f"; full: {', '.join(full)}" if full else ""
 
 
-# -- what would help
-def _better(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation | None:
-    """The fastest of the plans that the bottleneck suggests, when it is legal and faster."""
-    branch = BRANCH_OF[evaluation.plan.branch]
-    here = start(ctx, evaluation.plan)
-    # What a plan need not say follows anew; it would tie the changed plan to the old tile.
-    here.update(dict.fromkeys(here.keys() & {"swizzle_w", "single_m", "single_n"}))
-    best, found = int(evaluation.ticks * (1 - _LEAST_GAIN)), None
-    for change in _moves(here, kind):
-        values = {**here, **change}
-        ticks = _repaired(ctx, evaluation.plan.branch, values)
-        if ticks is not None and ticks < best:
-            best, found = ticks, values
-    if found is None:
-        return None
-    better = evaluate_values(ctx, branch, found)
-    return better if better.feasible and better.ticks < evaluation.ticks else None
-
-
-def _moves(here: Values, kind: str) -> Iterator[Values]:
-    """Changes worth a try for a kind of bottleneck, the most likely first."""
-    if here.get("l0_buffers") == 1:
-        yield {"l0_buffers": 2}
-    if here.get("l0c_buffers") == 1 and not here.get("fixpipe_unitflag"):
-        yield {"fixpipe_unitflag": 1}
-    if here.get("l1_buffers") == 1 or kind == "floor":
-        yield {"l1_buffers": min(4, 2 * (here.get("l1_buffers") or 1))}
-    larger = [{name: times * here[name]} for times in (2, 4) for name in ("um", "un") if here.get(name)]
-    smaller = [{name: -(-here[name] // 2)} for name in ("um", "un") if (here.get(name) or 1) > 1]
-    if kind in ("again a", "again b", "port", "mte1", "floor", "fixpipe"):
-        yield from larger
-    if kind == "fixpipe" and here.get("iter_l0"):
-        yield {"iter_l0": 2 * here["iter_l0"]}
-    if kind in ("mmad", "fixed", "port", "fixpipe"):
-        yield from smaller
-    steps = [name for name in ("step_ka", "step_kb", "step_k") if here.get(name)]
-    if kind in ("rows", "floor", "fixed") and steps:
-        yield {name: 2 * here[name] for name in steps}
-        yield {name: max(1, here[name] // 2) for name in steps}
-    if kind in ("mmad", "mte1") and here.get("uk"):
-        yield {"uk": 2 * here["uk"], **{name: -(-here[name] // 2) for name in steps}}
-    if kind in ("fixed", "reduce") and here.get("grid_k"):
-        yield {"grid_k": 2 * here["grid_k"], "single_core_k": None}
-        yield {"grid_k": max(2, here["grid_k"] // 2), "single_core_k": None}
-    if here.get("used"):
-        yield {"used": 2 * here["used"]}
-
-
-def _repaired(ctx: Context, name: str, values: Values) -> int | None:
-    """Time of the point after making room for it; ``values`` is changed on the way. None when there is no room."""
-    branch = BRANCH_OF[name]  # type: ignore[index]
-    for _ in range(_REPAIRS):
-        try:
-            return int(branch.formula(Legal(), ctx, values).stages.total)
-        except Broken as broken:
-            if not _repair(values, broken.rule):
-                return None
-    return None
-
-
-def _repair(values: Values, rule: str) -> bool:
-    """Change what a rule leaves room for; False when nothing is known to help."""
-    steps = [name for name in ("step_ka", "step_kb", "step_k") if values.get(name)]
-    if rule == "cap.l0c" and values["l0c_buffers"] == 2:
-        values |= {"l0c_buffers": 1, "fixpipe_unitflag": 1}
-    elif rule in ("cap.l0a", "cap.l0b") and values["uk"] > 1:
-        values["uk"] = values["uk"] // 2
-        values |= {name: 2 * values[name] for name in steps}
-    elif rule in ("cap.l1", "policy.asw_l1_share", "step.ka_max", "step.kb_max") and any(values[n] > 1 for n in steps):
-        values |= {name: max(1, values[name] // 2) for name in steps}
-    elif rule == "cap.l1" and (values.get("l1_buffers") or 1) > 1:
-        values["l1_buffers"] = values["l1_buffers"] // 2
-    elif rule.startswith("cover.tail"):
-        values |= {"tail_m": 1, "tail_n": 1}
-    elif rule == "step.k_divide" and values["step_ka"] != values["step_kb"]:
-        values |= dict.fromkeys(("step_ka", "step_kb"), min(values["step_ka"], values["step_kb"]))
-    else:
-        return False
-    return True
-
-
+# -- words for a change
 def _saved(old: Evaluation, new: Evaluation) -> str:
     return percent(1 - new.ticks / old.ticks)
 
 
 _SHOWN: Final = (
     "base_m", "base_n", "base_k", "step_ka", "step_kb", "l0_buffers", "l0c_buffers", "l1_buffers", "fixpipe_unitflag",
-    "tail_m", "tail_n", "grid_k", "iter_l0", "used_core_num", "swizzle_w",
+    "tail_m", "tail_n", "grid_k", "iter_l1", "iter_l0", "merge_b0", "b_l1", "used_core_num", "swizzle_w",
 )  # fmt: skip
 
 
@@ -308,7 +234,7 @@ def _how_to_repair(ctx: Context, evaluation: Evaluation) -> str:
     if info.kind in ("entry", "policy") or not evaluation.stages.get("total"):
         return text
     values = start(ctx, plan)
-    if _repaired(ctx, plan.branch, values) is None:
+    if make_room(ctx, plan.branch, values) is None:
         return text
     legal = evaluate_values(ctx, BRANCH_OF[plan.branch], values)
     if not legal.feasible or all(getattr(legal.plan, name) == getattr(plan, name) for name in _SHOWN):

@@ -149,8 +149,9 @@ def _audited(row: AuditRow, ctx: Context, settings: Settings) -> Audited:
         gap = gap_of(ctx, branch, 0, settings.options) if branch is not None else None
         return Audited(row, ctx, verdict, gap, advice="; ".join(verdict.violations))
     gap = gap_of(ctx, verdict.branch, evaluation.ticks, settings.options)
-    if not verdict.feasible and evaluation.feasible:  # derived fields alone are wrong
-        return Audited(row, ctx, verdict, gap, "the derived fields first", "; ".join(verdict.violations))
+    if not verdict.feasible and evaluation.feasible:  # the tiling itself is legal, what was written beside it is not
+        change = "let the derived fields follow" if verdict.rules[0].startswith("derived.") else "none"
+        return Audited(row, ctx, verdict, gap, change, "; ".join(verdict.violations))
     plan = open_plan(evaluation.plan if evaluation.feasible else Plan.model_construct(**row.given), row.given)
     first = best_change(ctx, evaluation, plan)
     text = "none"

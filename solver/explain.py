@@ -57,13 +57,15 @@ _BEYOND = _Beyond()
 class RulesAlgebra(CpAlgebra):
     """The rules of a branch without its costs (unless a latency is pinned).
 
-    With ``relaxed`` set, the comparisons of that rule are collected instead of posted.
+    With ``relaxed`` set, the comparisons of that rule are collected instead of posted; ``only`` leaves out all rules
+    but those.
     """
 
-    def __init__(self, *, explain: bool, costs: bool, relaxed: str | None = None) -> None:
+    def __init__(self, *, explain: bool, costs: bool, relaxed: str | None = None, only: Rules | None = None) -> None:
         super().__init__(None, explain=explain, exact=costs)
         self._costs = costs
         self._relaxed = relaxed
+        self._only = only
         self.collected: list[tuple[Value, str, Value]] = []
 
     def ticks(self, rates: Rates, counts: Sequence[Value]) -> Value:
@@ -116,6 +118,8 @@ class RulesAlgebra(CpAlgebra):
     def rule(self, rule_id: str, left: Value, operator: str, right: Value) -> None:
         if rule_id and rule_id == self._relaxed:
             self.collected.append((left, operator, right))
+            return
+        if rule_id and self._only is not None and rule_id not in self._only:
             return
         if _BEYOND in (left, right):
             raise RowOverflow(f"rule {rule_id} compares a count of 2^62 or more")
@@ -173,8 +177,10 @@ class Explainer:
             kept.append(structure)
         return kept
 
-    def _build(self, structure: Structure, relaxed: str | None = None) -> tuple[RulesAlgebra, dict[str, Lin]]:
-        alg = RulesAlgebra(explain=relaxed is None, costs=self._costs, relaxed=relaxed)
+    def _build(
+        self, structure: Structure, relaxed: str | None = None, only: Rules | None = None
+    ) -> tuple[RulesAlgebra, dict[str, Lin]]:
+        alg = RulesAlgebra(explain=relaxed is None, costs=self._costs, relaxed=relaxed, only=only)
         values = {d.name: alg.variable(d.domain()[0], d.domain()[-1], d.name, d.values) for d in structure.decisions}
         self.branch.entry(alg, self.ctx)
         self.branch.formula(alg, self.ctx, {**structure.constants, **values})
@@ -272,22 +278,32 @@ class Explainer:
 
     def _conflict(self, rules: Rules) -> Conflict:
         order = sorted(rules, key=lambda r: (r.partition(".")[0] != "pin", r))
-        members = [self._member(rule) for rule in order]
+        members = [self._member(rule, rules) for rule in order]
         policy = all(member.kind == "policy" for member in members)
         return Conflict(members=members, policy_only=policy)
 
-    def _member(self, rule: str) -> ConflictMember:
+    def _member(self, rule: str, conflict: Rules) -> ConflictMember:
         info = self._info(rule)
         change = self.relaxation(rule)
         text = info.text
         check = self.entry.get(rule)
         if check is not None:
             text = f"{info.text} (here {check.left} {check.operator} {check.right} is false)"
-        elif change.needs is not None and not rule.startswith("pin."):
-            text = f"{info.text} (needs {change.needs} {info.unit}, has {change.has} {info.unit})"
+        elif rule not in self.pins:
+            text = f"{info.text}{self._numbers(rule, info, change, conflict)}"
         return ConflictMember(
             rule=rule, kind=info.kind, text=text, repair=change.text, needs=change.needs, has=change.has
         )
+
+    def _numbers(self, rule: str, info: RuleInfo, change: Relaxation, conflict: Rules) -> str:
+        """Both sides of a rule at its least relaxation, or where no relaxation helps, against the conflict alone."""
+        needs, has = change.needs, change.has
+        if needs is None and rule != "step.k_divide":
+            found = [self._least(model.structure, rule, conflict) for model in self.models]
+            sides = min((candidate for candidate in found if candidate is not None), default=None)
+            if sides is not None:
+                _, needs, has = sides
+        return "" if needs is None else f" (needs {needs} {info.unit}, has {has} {info.unit})"
 
     def _info(self, rule: str) -> RuleInfo:
         pin = self.pins.get(rule)
@@ -344,9 +360,12 @@ class Explainer:
                 others.append(word)
         return Relaxation(True, f"{pin.field} would have to be {' or '.join(others)}")
 
-    def _least(self, structure: Structure, rule: str) -> tuple[int, int, int] | None:
-        """(violation, left, right) of the rule at its least violation in one structure; None without a plan."""
-        alg, _ = self._build(structure, relaxed=rule)
+    def _least(self, structure: Structure, rule: str, only: Rules | None = None) -> tuple[int, int, int] | None:
+        """(violation, left, right) of the rule at its least violation in one structure; None without a plan.
+
+        ``only`` selects the other rules in force.
+        """
+        alg, _ = self._build(structure, relaxed=rule, only=only)
         if alg.violated or not alg.collected:
             return None
         differences = [d for left, operator, right in alg.collected for d in _excess(left, operator, right)]
@@ -380,7 +399,10 @@ class Explainer:
             return Relaxation(True, "waiving it alone would do")
         if info.kind == "align":
             return Relaxation(
-                True, f"{left} would have to count as aligned; the next aligned value is {right}", left, right
+                True,
+                f"{left} would have to count as aligned; the nearest aligned value that fits is {right}",
+                left,
+                right,
             )
         if info.kind == "entry" or rule in self.entry:
             if info.kind == "policy":

@@ -50,7 +50,6 @@ class MeasuredSet(_Model):
                 by_field |= {pin.partition("=")[0]: pin for pin in rows.pins}
         return tuple(by_field.values())
 
-
     def case_of(self, op: str, given: Mapping[str, str]) -> dict[str, str]:
         """Case columns of a row of that ``op`` that gives the columns ``given``."""
         case = {**self.case, **given}

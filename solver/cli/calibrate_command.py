@@ -21,7 +21,7 @@ def calibrate(
         Path,
         typer.Argument(
             metavar="MEASURED.csv",
-            help="Measured runs in our own columns (see `tileproof validate --help`), or an op_summary export of msprof.",
+            help="Measured runs in our columns (see `tileproof validate --help`), or an op_summary export of msprof.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="CHIP.toml", help="Where to write the calibrated chip.")],

@@ -81,6 +81,17 @@ def solve(
     verify: Annotated[
         bool, typer.Option("--verify", help="Confirm each verdict by enumeration, which may take long.")
     ] = False,
+    robust: Annotated[
+        bool,
+        typer.Option("--robust", help="Add the plan of least worst regret when constants are uncertain (--intervals)."),
+    ] = False,
+    intervals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Intervals for --robust (`tileproof calibrate --json`); default by the confidence marks of the chip.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write what was proven as JSON, for `tileproof verify`."),
@@ -116,8 +127,14 @@ def solve(
     if certificate is not None:
         _write_certificate(certificate, result, hardware)
     ladder = _ladder(result, hardware, options) if gap else None
+    choice = None
+    if robust:
+        from .robust_view import robust_choice, show_robust
+
+        choice = robust_choice(case, branches, options, intervals, **settings)
     if as_json:
         extra = {"gap": ladder.to_json() if ladder is not None else None} if gap else {}
+        extra |= {"robust": choice.to_json() if choice is not None else None} if robust else {}
         print(json.dumps(result.to_json() | extra, indent=2))
     else:
         from .render import show_result
@@ -127,6 +144,8 @@ def solve(
             from .gap_table import show_gap
 
             show_gap(ladder)
+        if robust:
+            show_robust(choice)
     if verify:
         _verify(result, hardware, options, to_stderr=as_json)
     raise typer.Exit(_EXIT_CODES[result.verdict])

@@ -117,7 +117,7 @@ def constant(spec: NpuSpec, name: str) -> Constant:
 
 
 def spec_at(spec: NpuSpec, values: Mapping[Constant, float]) -> NpuSpec:
-    """The chip with constants at given values (rounded to six digits); L2 is never slower than HBM, rows stay in order."""
+    """The chip with constants at given values, to six digits; L2 is never slower than HBM, row classes stay sorted."""
     changes: dict[str, Any] = {}
     heads, rows = dict(spec.head_us), dict(spec.row_efficiency)
     for one, value in values.items():

@@ -2,8 +2,8 @@
 
 The times of candidate tilings are taken as normal around the model's, with a covariance from three sources: the
 constants (each within its span), an error of the model itself, and the noise of a measurement. The model's error is
-mostly one for a case; a smaller part belongs to the block shape and a still smaller one to the tiling. A run is worth the
-time that the better choice it allows saves on average (the knowledge gradient of one observation).
+mostly one for a case; a smaller part belongs to the block shape and a still smaller one to the tiling. A run is worth
+the time that the better choice it allows saves on average (the knowledge gradient of one observation).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .constants import spec_at
 from .spans import Span
 from .timing import Array
 
-#: Relative error of the model that all tilings of a case share (together about that of the validation), that of one block
-#: shape, and that of one tiling.
+#: Relative error of the model that all tilings of a case share (together about that of the validation), that of one
+#: block shape, and that of one tiling.
 CASE_ERROR: Final = 0.03
 BLOCK_ERROR: Final = 0.01
 TILING_ERROR: Final = 0.003
@@ -188,12 +188,19 @@ class _Belief:
         after_covariance = self.covariance - np.outer(column, column) / self._noise(run)
         spread = _spread(after_covariance, leader, rival)
         kept = self._causes(leader, rival)
+        here = self.candidates[run].case == one.case
+        way = "" if here else f" through what it tells about {self._messenger(run, leader, rival)}"
         return (
-            f"settles case {one.case.case_id or '1'}: {one.plan.branch} ({deciding_parameters(one.plan)}) at "
-            f"{one.time_us:.2f} us against {two.plan.branch} ({deciding_parameters(two.plan)}) at {two.time_us:.2f} us; "
-            f"the order is wrong with {100 * before:.0f} % probability ({kept}); the difference is known to "
-            f"+-{2 * _spread(self.covariance, leader, rival):.2f} us now, +-{2 * spread:.2f} us after this run"
+            f"settles case {one.case.case_id or '1'}{way}: {one.plan.branch} ({deciding_parameters(one.plan)}) at "
+            f"{one.time_us:.2f} us against {two.plan.branch} ({deciding_parameters(two.plan)}) at "
+            f"{two.time_us:.2f} us; the order is wrong with {100 * before:.0f} % probability ({kept}); the difference "
+            f"is known to +-{2 * _spread(self.covariance, leader, rival):.2f} us now, +-{2 * spread:.2f} us after this run"
         )
+
+    def _messenger(self, run: int, leader: int, rival: int) -> str:
+        """The constant through which a run of another case bears on a choice."""
+        told = np.abs((self.slopes[rival] - self.slopes[leader]) * self.covariance[len(self.times) :, run])
+        return self.spans[int(np.argmax(told))].constant.name
 
     def _causes(self, leader: int, rival: int) -> str:
         """The constants that move the difference most."""
@@ -223,8 +230,9 @@ class _Belief:
         after = max(0.0, now - self._told(run, constant))
         half = (span.high - span.low) / 2 / span.constant.own
         return (
-            f"pins down {span.constant.name}, which leaves +-{200 * self._weight(constant):.1f} % of a best plan's time "
-            f"open: known to +-{100 * half * sqrt(now):.1f} % now, +-{100 * half * sqrt(after):.1f} % after this run"
+            f"pins down {span.constant.name}, which leaves +-{200 * self._weight(constant):.1f} % of a best plan's "
+            f"time open: known to +-{100 * half * sqrt(now):.1f} % now, +-{100 * half * sqrt(after):.1f} % after this "
+            f"run"
         )
 
 
@@ -233,7 +241,13 @@ def _likeness(one: Candidate, two: Candidate) -> float:
     if one.case != two.case:
         return 0.0
     a, b = one.plan, two.plan
-    block = (a.branch, a.base_m, a.base_n, a.l1_form, a.full_load) == (b.branch, b.base_m, b.base_n, b.l1_form, b.full_load)
+    block = (a.branch, a.base_m, a.base_n, a.l1_form, a.full_load) == (
+        b.branch,
+        b.base_m,
+        b.base_n,
+        b.l1_form,
+        b.full_load,
+    )
     return CASE_ERROR**2 + block * BLOCK_ERROR**2 + (a == b) * TILING_ERROR**2
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...hardware.errors import InputError
 from .constants import Constant
-from .timing import Array, Timing
+from .timing import Array, Mask, Timing
 
 #: Relative errors beyond this count less and less (soft L1).
 _SOFT: Final = 0.05
@@ -46,7 +46,7 @@ def require_scipy() -> None:
         InputError: it is not.
     """
     try:
-        import scipy.optimize  # noqa: F401
+        import scipy.optimize  # type: ignore[import-untyped]  # noqa: F401
     except ImportError:
         raise InputError("calibration needs SciPy: pip install 'tileproof[calibrate]'") from None
 
@@ -117,7 +117,7 @@ def _confusion(constants: Sequence[Constant], jacobian: Array, index: int, error
     return f"the data cannot tell it from {like} (likeness {max(cosines):.2f}): its error would be {share}"
 
 
-def fit(timing: Timing, constants: Sequence[Constant], start: Array | None = None, rows: Array | None = None) -> Fit:
+def fit(timing: Timing, constants: Sequence[Constant], start: Array | None = None, rows: Mask | None = None) -> Fit:
     """Scales of least soft-L1 relative error over the quantities of the chosen ``rows`` (default all)."""
     from scipy.optimize import least_squares
 
@@ -130,10 +130,12 @@ def fit(timing: Timing, constants: Sequence[Constant], start: Array | None = Non
     def errors(scales: Array) -> Array:
         last.clear()
         last[scales.tobytes()] = timing.at(constants, scales)
-        return last[scales.tobytes()][use]
+        found: Array = last[scales.tobytes()][use]
+        return found
 
     def slopes(scales: Array) -> Array:
-        return timing.jacobian(constants, scales, last.get(scales.tobytes()))[use]
+        found: Array = timing.jacobian(constants, scales, last.get(scales.tobytes()))[use]
+        return found
 
     inside = np.clip(begin, low + 1e-6, high - 1e-6)
     result = least_squares(
@@ -162,7 +164,7 @@ def intervals(timing: Timing, fitted: Fit, draws: int, seed: int) -> Array:
     narrower than the interval of normal errors of the size of the residuals.
     """
     from scipy.optimize import least_squares
-    from scipy.stats import norm, t
+    from scipy.stats import norm, t  # type: ignore[import-untyped]
 
     jacobian = timing.jacobian(fitted.constants, fitted.scales, fitted.errors)
     low = np.array([c.low for c in fitted.constants])
@@ -187,8 +189,10 @@ def intervals(timing: Timing, fitted: Fit, draws: int, seed: int) -> Array:
 
         found[draw] = least_squares(linear, np.zeros(size), same, loss="soft_l1", f_scale=_SOFT, max_nfev=30).x
     tail = (1 - _LEVEL) / 2
-    spread = widen * np.quantile(found, [tail, 1 - tail], axis=0).T
+    spread: Array = widen * np.quantile(found, [tail, 1 - tail], axis=0).T
     noise = float(np.sqrt(np.sum(np.minimum(np.abs(fitted.errors), 3 * _SOFT) ** 2) / free))
     half = t.ppf(1 - tail, free) * _standard_errors(jacobian, noise)
-    bounds = fitted.scales[:, None] + np.stack([np.minimum(spread[:, 0], -half), np.maximum(spread[:, 1], half)], axis=1)
-    return np.clip(bounds, low[:, None], high[:, None])
+    low_end, high_end = np.minimum(spread[:, 0], -half), np.maximum(spread[:, 1], half)
+    bounds = fitted.scales[:, None] + np.stack([low_end, high_end], axis=1)
+    clipped: Array = np.clip(bounds, low[:, None], high[:, None])
+    return clipped

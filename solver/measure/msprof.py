@@ -84,10 +84,10 @@ def read_export(text: str, file: str, note: Callable[[str], None]) -> list[Measu
             tasks.append((line, {name: _text(cells[column.index]) for name, column in columns.items()}))
         line = reader.line_num + 1
     rows = []
-    cube = {_identity(cells) for _, cells in tasks if "VECTOR" not in cells.get("core", "").upper()}
-    matmuls = [(line, cells) for line, cells in tasks if _MATMUL.match(cells["type"])]
-    for line, cells in matmuls:
-        row = _row(cells, columns, file, line, cube, note)
+    cube = {_identity(task) for _, task in tasks if "VECTOR" not in task.get("core", "").upper()}
+    matmuls = [(number, task) for number, task in tasks if _MATMUL.match(task["type"])]
+    for number, task in matmuls:
+        row = _row(task, columns, file, number, cube, note)
         if row is not None:
             rows.append(row)
     if not rows:

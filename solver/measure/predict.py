@@ -121,9 +121,9 @@ def _case(row: Measurement, cells: Mapping[str, str]) -> BmmCase:
     except InputError as error:
         raise InputError(error.message, file=row.file, row=row.row, column=error.column) from None
     except ValidationError as error:
-        column, message = explain_validation(error)
-        column = None if column == "case" else column
-        raise InputError(message, file=row.file, row=row.row, column=column) from None
+        field, message = explain_validation(error)
+        place = None if field == "case" else field
+        raise InputError(message, file=row.file, row=row.row, column=place) from None
 
 
 def _pins(row: Measurement, plan: Mapping[str, str], assumed: Iterable[str]) -> tuple[Pin, ...]:
@@ -174,16 +174,17 @@ def predict(run: Run, *, time_limit: float = 60.0) -> Prediction:
 
 
 def _best(ctx: Context, run: Run, time_limit: float) -> Evaluation | None:
-    """Least time over the branches under the pins; ties go to the branch that is listed first."""
+    """Least time over the branches under the pins, the first branch listed among equal ones; its plan is unique."""
     options = SolveOptions(time_limit=time_limit, tie_break=False, explain=False, pins=run.pins)
     best: Evaluation | None = None
-    likely = sorted(run.branches, key=lambda name: name != "asw_basic")
-    for name in likely:
+    for name in sorted(run.branches, key=lambda name: name != "asw_basic"):
         solved = solve_branch(ctx, name, options, None if best is None else best.ticks - 1)
         found = solved.evaluation
         if found is not None and (best is None or found.ticks < best.ticks):
             best = found
-    return best
+    if best is None:
+        return None
+    return solve_branch(ctx, best.plan.branch, replace(options, tie_break=True)).evaluation or best
 
 
 def with_plan(prediction: Prediction) -> Run:

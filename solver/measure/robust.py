@@ -1,8 +1,8 @@
 """The plan that uncertain constants cannot upset: least worst-case regret over the corners of their intervals.
 
 At every corner (each constant at one end of its span) the best plan is solved for. The regret of a plan at a corner is
-how much slower it is there than that best plan. The plan whose largest regret is least is found by the same exact search
-as any optimum: its objective is the largest regret, so the answer is a minimax over *all* plans, not over a short list.
+how much slower it is there than that best plan. The plan whose largest regret is least is found by the same exact
+search as any optimum, its objective being the largest regret: the answer is a minimax over *all* plans.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INFLUENCE = 1e-5
 
 @dataclass(frozen=True)
 class Corner:
-    """One corner: values of the constants there, and times (us) of the best plan, of the answer and of the nominal one."""
+    """One corner: values of the constants, and times (us) of the best plan, of the answer and of the nominal winner."""
 
     values: dict[str, float]
     best_us: float

@@ -16,6 +16,7 @@ from .constants import Constant, spec_at
 from .predict import Run, context_of
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 #: Counter of an export -> stage of the model.
 STAGE_OF = {"mac_us": "mmad", "mte1_us": "mte1", "mte2_us": "mte2", "fixpipe_us": "fixpipe"}
@@ -59,7 +60,8 @@ class Timing:
     def at(self, constants: Sequence[Constant], scales: Array) -> Array:
         """Relative errors with the constants at these scales."""
         spec = spec_at(self.spec, {c: c.value(float(x)) for c, x in zip(constants, scales, strict=True)})
-        return self.predicted(spec) / self.measured - 1.0
+        errors: Array = self.predicted(spec) / self.measured - 1.0
+        return errors
 
     def jacobian(self, constants: Sequence[Constant], scales: Array, errors: Array | None = None) -> Array:
         """Derivatives of the relative errors by the scales; a step leads inside the bounds."""

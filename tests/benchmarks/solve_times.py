@@ -68,10 +68,10 @@ def main() -> None:
                 continue
             ctx = make_context(case, args.hardware, args.rules)
             begin = time.perf_counter()
-            solve_branch(ctx, BRANCH_OF[name].name, SolveOptions(tie_break=False))
+            solve_branch(ctx, BRANCH_OF[name].name, SolveOptions(tie_break=False, explain=False))
             middle = time.perf_counter()
             ctx = make_context(case, args.hardware, args.rules)
-            solve_branch(ctx, name, SolveOptions())
+            solve_branch(ctx, name, SolveOptions(explain=False))
             proof[name].append((middle - begin) * 1e3)
             whole[name].append((time.perf_counter() - middle) * 1e3)
             worst[name] = max(worst.get(name, (0.0, "")), (proof[name][-1], case.case_id))

@@ -77,7 +77,7 @@ def test_whole_answer_of_policy_conflicts_and_a_feasible_branch(run: Any) -> Non
         "  1. policy.streamk_parallel (policy only): B * ceil(M/16) * ceil(N/16) < C: too few blocks uncut "
         "(condition 1) (here 496 <= 31 is false)\n"
         "      repair: no change of it alone helps: policy.streamk_k still clashes\n"
-        "  2. policy.streamk_k (policy only): K >= 1690 * grid_k^2: the reduction stays small (condition 2)\n"
+        "  2. policy.streamk_k (policy only): K >= 1690 * grid_k^2: the reduction stays small (condition 2) (needs 1690 elements, has 64 elements)\n"
         "      repair: no change of it alone helps: policy.streamk_parallel still clashes\n"
         f"  policy only: without policy rules the branch would reach {reach['stream_k']:.3f} us\n"
         "\n"
