@@ -236,7 +236,9 @@ class IntAlgebra(Algebra):
         return counts[selector]
 
     def ticks(self, rates: Rates, counts: Sequence[Value]) -> Value:
-        total = sum(c * count for c, count in zip(rates.coefficients, counts, strict=True))
+        total = 0
+        for coefficient, count in zip(rates.coefficients, counts, strict=True):
+            total += coefficient * count
         return -(-total // rates.denominator)
 
     def classes(self, x: Value, pieces: Sequence[Piece], counts: Sequence[Value]) -> Value:

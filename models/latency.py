@@ -6,7 +6,7 @@ constants are exact rationals of the chip, folded with all case sizes and rounde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -185,17 +185,23 @@ def latency_floor(alg: Algebra, ctx: Context, steps: Value, in_use: Value) -> Va
 def port_cost(alg: Algebra, ctx: Context, units: Sized) -> Value:
     """Ticks on the MTE2 port of the busiest core; ``units`` are (bytes, count)."""
     sizes = tuple(nbytes for nbytes, _ in units)
-    rate = ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle
-    return alg.ticks(ctx.rates(("port", sizes), lambda: (rate * n for n in sizes)), [count for _, count in units])
+
+    def rates() -> Iterable[Fraction]:
+        rate = ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle
+        return (rate * n for n in sizes)
+
+    return alg.ticks(ctx.rates(("port", sizes), rates), [count for _, count in units])
 
 
 def first_fill(alg: Algebra, ctx: Context, units: Sized, used: Value) -> Value:
     """Ticks until half of the first L1 step has arrived; ``units`` are (bytes, count)."""
-    half = Fraction(1, 2)
     sizes = tuple(nbytes for nbytes, _ in units)
-    port = ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle
-    by_port = ctx.rates(("fill port", sizes), lambda: (half * n * port for n in sizes))
-    by_memory = ctx.rates(("fill memory", sizes), lambda: (half * n * ctx.per_unique_byte for n in sizes))
+
+    def rates(per_byte: Fraction) -> Iterable[Fraction]:
+        return (Fraction(n, 2) * per_byte for n in sizes)
+
+    by_port = ctx.rates(("fill port", sizes), lambda: rates(ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle))
+    by_memory = ctx.rates(("fill memory", sizes), lambda: rates(ctx.per_unique_byte))
     with alg.optional():
         memory = alg.ticks(by_memory, [alg.mul(count, used) for _, count in units])
         return alg.worst([alg.ticks(by_port, [count for _, count in units]), memory])

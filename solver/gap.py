@@ -124,9 +124,11 @@ def _solve(ctx: Context, name: BranchName, options: SolveOptions, above: int | N
 # -- bounds
 def roofline_ticks(ctx: Context) -> int:
     """No plan of any branch is faster: arithmetic, compulsory memory traffic, and the output."""
-    if not ctx.batch * ctx.m * ctx.n:
-        return 0
-    return ctx.head_ticks + int(max(_compute(ctx), _memory(ctx), _write(ctx)))
+    if "roofline" not in ctx.memo:
+        longest = max(_compute(ctx), _memory(ctx), _write(ctx))
+        ctx.memo["roofline"] = ctx.head_ticks + int(longest) if ctx.batch * ctx.m * ctx.n else 0
+    ticks: int = ctx.memo["roofline"]
+    return ticks
 
 
 def _compute(ctx: Context) -> Fraction:

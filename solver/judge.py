@@ -103,7 +103,7 @@ def judge(ctx: Context, given: Mapping[str, Any], options: SolveOptions | None =
 
 # -- complete plans
 def _complete(ctx: Context, given: Mapping[str, Any]) -> Judgement:
-    plan = Plan.model_construct(**given)
+    plan = Plan.model_validate(given)
     evaluation = evaluate_plan(ctx, plan)
     broken = list(evaluation.violations)
     texts = [_sides(check) for check in broken]

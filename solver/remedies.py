@@ -57,12 +57,14 @@ def _moves(here: Values, kind: str) -> Iterator[Values]:
         yield from larger
     if kind == "fixpipe" and here.get("iter_l0"):
         yield {"iter_l0": 2 * here["iter_l0"]}
-    if kind in ("mmad", "fixed", "port", "fixpipe"):
+    if kind in ("mmad", "fixed", "port", "fixpipe", "serial"):
         yield from smaller
     steps = [name for name in ("step_ka", "step_kb", "step_k") if here.get(name)]
     if kind in ("rows", "floor", "fixed", "serial") and steps:
         yield {name: 2 * here[name] for name in steps}
         yield {name: max(1, here[name] // 2) for name in steps}
+    if kind in ("again a", "again b", "rows"):
+        yield from ({name: 2 * here[name]} for name in steps)
     if kind in ("mmad", "mte1") and here.get("uk"):
         yield {"uk": 2 * here["uk"], **{name: -(-here[name] // 2) for name in steps}}
     if kind in ("fixed", "reduce") and here.get("grid_k"):
