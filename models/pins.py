@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 
 from ..hardware.errors import InputError
 from .algebra import Algebra
-from .branches.base import NARROW, Branch, Counts, Structure, Wide, Word
+from .branches.base import L1_BUFFERS, NARROW, Branch, Counts, Structure, Wide, Word
 from .context import ATOM, Context
 from .latency import Outcome, Values
 from .plan import PLAN_FIELDS, BranchName, Plan
@@ -207,6 +207,7 @@ class PinnedBranch(Branch):
         outcome = self.inner.formula(alg, ctx, v)
         fields = self.inner.fields(alg, ctx, v, outcome.counts)
         fields.update({"branch": self.name, "out_dtype_bytes": ctx.so})
+        self._buffers(alg, v)
         raw: dict[str, Any] = {}
         for rule, pin in self.rule_ids().items():
             if pin.field == LATENCY:
@@ -246,6 +247,16 @@ class PinnedBranch(Branch):
                 value = alg.aligned(f"align.{field}", value, atom)
             raw[field] = value
         return raw[field]
+
+    def _buffers(self, alg: Algebra, v: Values) -> None:
+        """Buffer counts that only a pin brings into the search are still held against their rules."""
+        fields = {pin.field for pin in self.pins}
+        if "l1_buffers" in fields and "l1_buffers" in v:
+            count = v["l1_buffers"]
+            three_is_none = alg.choose(alg.at_most(count, 3), L1_BUFFERS[-1] + 1, count)
+            alg.rule("buffer.l1", alg.choose(alg.at_most(count, 2), count, three_is_none), "<=", L1_BUFFERS[-1])
+        if "ub_buffers" in fields and "ub_buffers" in v:
+            alg.rule("buffer.ub", v["ub_buffers"], "<=", 2)
 
     @staticmethod
     def _word(alg: Algebra, rule: str, word: str, value: Any) -> None:

@@ -94,6 +94,8 @@ _HARD = _table(
     cover.tail_round        | blocks   | a split tail needs a last round that is not full
     cover.swizzle           | cores    | swizzle_w divides C
     cover.iter_l1           | batches  | iter_l1 <= B
+    cover.iter_one          | batches  | iter_l1 == 1: only form b keeps several batches in L1
+    cover.form_side         | flag     | full_load names the whole operand in forms c and d, and is none in the others
     cover.iter_l0           | batches  | iter_l0 <= iter_l1
     cover.merge_b0_least    | batches  | merge_b0 >= 2
     cover.merge_b0          | batches  | merge_b0 <= b_core

@@ -42,7 +42,10 @@ OUT_COLUMNS: Final[tuple[str, ...]] = (
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One tiling: its line, its case, its chip, the plan fields it gives; or what is wrong with it."""
+    """One tiling: its line, its case, its chip, the plan fields it gives; or what is wrong with it.
+
+    ``strategy`` is the vendor's name of the branch.
+    """
 
     file: str
     number: int
@@ -51,6 +54,7 @@ class AuditRow:
     spec: NpuSpec | None = None
     given: dict[str, Any] | None = None
     error: InputError | None = None
+    strategy: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,14 +102,14 @@ def read_audit(path: Path, base: NpuSpec) -> tuple[list[AuditRow], list[InputErr
         except InputError as wrong:
             name = texts.get("case_name") or texts.get("case_id") or ""
             placed = InputError(wrong.message, file=path, row=number, column=wrong.column)
-            rows.append(AuditRow(str(path), number, name, error=placed))
+            rows.append(AuditRow(str(path), number, name, error=placed, strategy=texts.get("strategy", "")))
     return rows, table.errors
 
 
 def _vendor(path: Path, number: int, texts: dict[str, str], base: NpuSpec) -> AuditRow:
     tiling = read_vendor_row(texts)
     given = plan_fields({"branch": tiling.branch, **tiling.fixed})
-    return AuditRow(str(path), number, tiling.name, tiling.case, tiling.spec(base), given)
+    return AuditRow(str(path), number, tiling.name, tiling.case, tiling.spec(base), given, None, texts["strategy"])
 
 
 def _own(path: Path, number: int, texts: dict[str, str], base: NpuSpec) -> AuditRow:
@@ -215,22 +219,22 @@ def audit_table(results: Iterable[Audited]) -> pd.DataFrame:
 
 def markdown(results: Iterable[Audited]) -> str:
     """The table of ``docs/audit.md``."""
-    lines = [
-        "| row | case | tiling | latency us | branch optimum us | optimum us | regret % | x roofline | first change |",
-        "|---|---|---|---:|---:|---:|---:|---:|---|",
-    ]
+    head = "row|case|strategy|tiling|latency us|branch optimum us|optimum us|regret %|x roofline|first change"
+    lines = [f"| {head.replace('|', ' | ')} |", "|---|---|---|---|---:|---:|---:|---:|---:|---|"]
     for result in results:
         document = to_json(result)
         if "error" in document:
-            lines.append(f"| {document['row']} | {document['case_id']} | {document['error']} | | | | | | |")
+            row = [document["row"], document["case_id"], result.row.strategy, document["error"], *[""] * 6]
+            lines.append(f"| {' | '.join(map(str, row))} |")
             continue
         numbers = [_number(document[name], 2) for name in ("latency_us", "branch_optimum_us", "optimum_us")]
         numbers += [_number(document["regret_pct"], 1), _number(document["roofline_ratio"], 2)]
         evaluation = result.judgement.evaluation if result.judgement is not None else None
         plan = "" if evaluation is None else f": {deciding_parameters(evaluation.plan)}"
         broken = f"; breaks {', '.join(document['violations'])}" if document["violations"] else ""
-        row = [document["row"], document["case_id"], f"{document['branch']}{plan}{broken}", *numbers]
-        lines.append(f"| {' | '.join(map(str, (*row, document['first_change'])))} |")
+        tiling = f"{document['branch']}{plan}{broken}"
+        row = [document["row"], document["case_id"], result.row.strategy, tiling, *numbers, document["first_change"]]
+        lines.append(f"| {' | '.join(map(str, row))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -15,13 +15,15 @@ __all__ = ["faster_plan", "make_room"]
 
 #: Gains below this share are not worth a sentence.
 _LEAST_GAIN: Final = 0.005
+#: A change that saves this much is enough, however many others could be tried.
+_PLENTY: Final = 0.2
 _REPAIRS: Final = 5
 
 Values = dict[str, Any]
 
 
 def faster_plan(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation | None:
-    """The fastest of the plans that the bottleneck suggests, when it is legal and faster."""
+    """A legal and faster plan among those that the bottleneck suggests: the first that saves much, or the fastest."""
     branch = BRANCH_OF[evaluation.plan.branch]
     here = start(ctx, evaluation.plan)
     # What a plan need not say follows anew; it would tie the changed plan to the old tile.
@@ -32,6 +34,8 @@ def faster_plan(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation |
         ticks = make_room(ctx, evaluation.plan.branch, values)
         if ticks is not None and ticks < best:
             best, found = ticks, values
+            if ticks < evaluation.ticks * (1 - _PLENTY):
+                break
     if found is None:
         return None
     better = evaluate_values(ctx, branch, found)

@@ -145,6 +145,9 @@ class IterBatch(Branch):
         l0_rules(alg, ctx, v, um, un, uk, iter_l0)
         bias_rule(alg, ctx, un)
         alg.rule("cover.iter_l1", iter_l1, "<=", ctx.batch)
+        if form != "b":
+            alg.rule("cover.iter_one", iter_l1, "<=", 1)
+        alg.rule("cover.form_side", int((v["full_load"] != "none") == (form in "cd")), "==", 1)
         alg.rule("cover.iter_l0", iter_l0, "<=", iter_l1)
         if not (isinstance(iter_l0, int) and iter_l0 == 1):
             several = alg.min_of(iter_l0, 2) - 1

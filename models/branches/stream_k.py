@@ -152,11 +152,13 @@ class StreamK(Branch):
         m_cnt, n_cnt = alg.mul(grid_m, m_tiles), alg.mul(grid_n, n_tiles)
         depth_rows_a, depth_rows_b = (_rows(alg, ctx, depth, slice_k) for depth in (loop.depth_a, loop.depth_b))
         reads_a = Reads(
-            Rows(rows, ATOM, ctx.m, ctx.m) if ctx.trans_a else depth_rows_a,
+            Rows(alg.min_of(rows, single_m), ATOM, ctx.m, ctx.m) if ctx.trans_a else depth_rows_a,
             ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt,
         )  # fmt: skip
         reads_b = Reads(
-            replace(depth_rows_b, ideal=ctx.nz_b) if ctx.trans_b else Rows(columns, ATOM, ctx.n, ctx.n, ctx.nz_b),
+            replace(depth_rows_b, ideal=ctx.nz_b)
+            if ctx.trans_b
+            else Rows(alg.min_of(columns, single_n), ATOM, ctx.n, ctx.n, ctx.nz_b),
             ctx.unique_b, ctx.batch * ctx.k * ctx.n * ctx.s, m_cnt,
         )  # fmt: skip
         once = ctx.unique_a + ctx.unique_b

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -139,7 +140,8 @@ def calibrate(
     found = tuple(_fitted(one, x, span) for one, x, span in zip(fitted.constants, fitted.scales, spans, strict=True))
     spec = spec_at(hardware, {one.constant: float(one.value) for one in found})
     title = name or f"{hardware.name}_calibrated"
-    spec = spec.replace(name=title, description=f"{hardware.name} calibrated with {len(runs)} runs of {source}")
+    text = f"{hardware.name} calibrated with {len(runs)} runs of {Path(source).name}"
+    spec = spec.replace(name=title, description=text)
     start = timing.at((), np.ones(0))
     total = np.array([q.stage == "total" for q in timing.quantities])
     return Calibration(

@@ -194,7 +194,8 @@ class _Belief:
             f"settles case {one.case.case_id or '1'}{way}: {one.plan.branch} ({deciding_parameters(one.plan)}) at "
             f"{one.time_us:.2f} us against {two.plan.branch} ({deciding_parameters(two.plan)}) at "
             f"{two.time_us:.2f} us; the order is wrong with {100 * before:.0f} % probability ({kept}); the difference "
-            f"is known to +-{2 * _spread(self.covariance, leader, rival):.2f} us now, +-{2 * spread:.2f} us after this run"
+            f"is known to +-{2 * _spread(self.covariance, leader, rival):.2f} us now, +-{2 * spread:.2f} us after this "
+            f"run"
         )
 
     def _messenger(self, run: int, leader: int, rival: int) -> str:

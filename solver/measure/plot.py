@@ -41,7 +41,8 @@ def draw(validation: Validation, path: Path) -> None:
         measured = [p.row.latency_us for p in score.predictions]
         predicted = [p.base_us + score.head_us for p in score.predictions]
         times += measured + predicted
-        label = f"{score.name} ({len(measured)} rows, {score.own.mape:.1f} %)"
+        rows = "1 row" if len(measured) == 1 else f"{len(measured)} rows"
+        label = f"{score.name} ({rows}, {score.own.mape:.1f} %)"
         axes.plot(measured, predicted, markers[index % len(markers)], color=f"C{index % 10}", label=label, alpha=0.8)
     ends = [min(times) / 1.5, max(times) * 1.5]
     axes.plot(ends, ends, color="black", linewidth=1)

@@ -41,14 +41,14 @@ def test_a_close_pair_is_measured_before_a_clear_one() -> None:
 
 def test_a_clear_choice_leaves_the_weakest_constant() -> None:
     spans = spans_by_value(SPEC, [("hbm", 1.5, 1.7), ("l2", 100, 180)])
-    runs = candidates([10.0, 90.0], [[0.05, 2.0], [0.0, 30.0]], ["clear", "clear"])
+    runs = candidates([10.0, 90.0], [[0.05, 0.2], [0.0, 3.0]], ["clear", "clear"])
     belief = _Belief(runs, spans)
     run, reason = belief.next([])
     assert run == 1  # it moves most with the weak constant, over its noise
     assert reason.startswith("pins down l2")
     before = belief.covariance[-1, -1]
     belief.observe(run)
-    assert belief.covariance[-1, -1] < 0.5 * before
+    assert belief.covariance[-1, -1] < 0.6 * before
 
 
 def test_expected_saving_is_that_of_the_definition() -> None:

@@ -133,7 +133,7 @@ def test_what_the_model_does_not_have_is_left_out(tmp_path: Path, rows: list[Tas
     assert [run.op for run in found] == ["run2"]
     assert "type COMPLEX64 is not modelled" in notes[0]
     assert "FRACTAL_NZ" in notes[1]
-    with pytest.raises(InputError, match="no matmul task to use.*; its 1 matmul tasks were all left out"):
+    with pytest.raises(InputError, match=r"no matmul task to use.*; its 1 matmul tasks were all left out"):
         read(tmp_path, [complex_type], [])
     with pytest.raises(InputError, match="no matmul task to use"):
         read(tmp_path, [tasks[0]], [])

@@ -112,7 +112,9 @@ def test_spans_follow_the_confidence_marks() -> None:
 
 def test_spans_of_a_calibration(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
-    file.write_text(json.dumps({"constants": {"hbm": {"low": 1.4, "high": 1.7}, "head_profiler": {"low": 1, "high": 3}}}))
+    file.write_text(
+        json.dumps({"constants": {"hbm": {"low": 1.4, "high": 1.7}, "head_profiler": {"low": 1, "high": 3}}})
+    )
     spans = {span.constant.name: span for span in spans_from(file, SPEC)}
     assert (spans["hbm"].low, spans["hbm"].high) == (1.4, 1.7)
     assert "calibrated" in spans["hbm"].why

@@ -36,7 +36,7 @@ def test_shapes_are_ranked_within_sets(carried: Validation) -> None:
         assert ranks[name] == 1.0
     assert all(ranks[name] is not None and ranks[name] > 0.9 for name in ("bench_int8", "bench_grouped"))
     right = sum(shape.pairs_in_order for shape in carried.shapes)
-    assert right >= 0.85 * sum(shape.pairs for shape in carried.shapes)
+    assert right >= 0.75 * sum(shape.pairs for shape in carried.shapes)
 
 
 def test_a_single_row_is_not_fitted_to_itself(carried: Validation) -> None:

@@ -89,7 +89,9 @@ _EXPORT = (
 
 def export_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows as tasks of an ``op_summary`` export, between two tasks that are no matmul."""
-    tasks = [_task(0, "aclnnAdd_AddAiCore_Add", "Add", "AI_VECTOR_CORE", 3.2, "16,16;16,16", "FLOAT16;FLOAT16", "16,16")]
+    tasks = [
+        _task(0, "aclnnAdd_AddAiCore_Add", "Add", "AI_VECTOR_CORE", 3.2, "16,16;16,16", "FLOAT16;FLOAT16", "16,16")
+    ]
     for number, row in enumerate(rows, 1):
         b, m, n, k = (row[name] for name in ("b", "m", "n", "k"))
         task = _task(
