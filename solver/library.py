@@ -1,8 +1,8 @@
 """The plan library: results with their proofs in an SQLite file, keyed by everything that decides them.
 
 The key is a hash of the canonical case, the chip's numbers, rules, environment, pins, asked branches, the way of
-solving and the model version. Cases that the model cannot tell apart share an entry (:func:`canonical_case`). Several processes
-may write at once: SQLite's write-ahead log serialises them, and an entry never changes once written.
+solving and the model version. Cases that the model cannot tell apart share an entry (:func:`canonical_case`). Several
+processes may write at once: SQLite's write-ahead log serialises them, and an entry never changes once written.
 """
 
 from __future__ import annotations
