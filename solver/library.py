@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -107,26 +107,34 @@ class PlanLibrary:
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         self.path = Path(path)
-        fresh = not self.path.exists() or self.path.stat().st_size == 0
-        if fresh and not create:
+        if not create and (not self.path.exists() or self.path.stat().st_size == 0):
             raise InputError("does not exist", file=str(self.path))
         try:
             self._db = sqlite3.connect(self.path, timeout=_BUSY_MS / 1000, isolation_level=None)
             self._db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-            if fresh:
+            if self._is_empty():
                 self._create()
             self._check_identity()
         except sqlite3.DatabaseError as error:
             raise InputError(f"is no plan library ({error})", file=str(self.path)) from None
 
+    def _is_empty(self) -> bool:
+        application = self._db.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return not application and not tables
+
     def _create(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
+        """Make the table; of several processes that open a new file at once, the first does it and the others wait."""
         self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        columns = "key TEXT PRIMARY KEY, model TEXT NOT NULL, result TEXT NOT NULL"
-        self._db.execute(f"CREATE TABLE IF NOT EXISTS entries ({columns}) WITHOUT ROWID")
+        if self._is_empty():
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            columns = "key TEXT PRIMARY KEY, model TEXT NOT NULL, result TEXT NOT NULL"
+            self._db.execute(f"CREATE TABLE entries ({columns}) WITHOUT ROWID")
         self._db.execute("COMMIT")
+        # Another process may hold the file just now; the write-ahead log is only faster, not needed.
+        with suppress(sqlite3.OperationalError):
+            self._db.execute("PRAGMA journal_mode = WAL")
 
     def _check_identity(self) -> None:
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
