@@ -82,13 +82,15 @@ def parse_pin(text: str) -> Pin:
     shown = f"{field}{'=' if operator == '==' else operator}{value}"
     equal = operator in ("=", "==")
     words = () if field == LATENCY else word_values(field)
-    if words or field == "core_map":
-        if words and value not in words:
+    if words:
+        if value not in words:
             raise InputError(f"pin {text!r}: {field} is one of {', '.join(words)}")
         if not equal:
             raise InputError(f"pin {text!r}: {field} is a word; allowed is {field}=word")
         return Pin(field, shown, word=value)
     if equal and value in PIN_FIELDS:
+        if LATENCY in (field, value):
+            raise InputError(f"pin {text!r}: {LATENCY} is a time and cannot be compared with another field")
         return Pin(field, shown, other=value)
     if (span := _RANGE.match(value)) and equal:
         low, high = (_number(text, field, part) for part in span.groups())

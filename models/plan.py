@@ -29,7 +29,9 @@ class Plan(BaseModel):
     grid_m: int | None = Field(default=None, description="M slices across cores (stream_k)")
     grid_n: int | None = Field(default=None, description="N slices across cores (stream_k)")
     grid_k: int | None = Field(default=None, description="K slices across cores")
-    core_map: str | None = Field(default=None, description="order in which blocks go to cores")
+    core_map: Literal["window", "grid", "batch", "vector"] | None = Field(
+        default=None, description="order in which blocks go to cores"
+    )
     b_core: int | None = Field(default=None, description="batches of the busiest core")
     merge_b0: int | None = Field(default=None, description="batches merged into one product (merge_batch)")
     iter_l1: int | None = Field(default=None, description="batches resident in L1 together (iter_batch)")

@@ -23,6 +23,7 @@ from ..models.points import Array, Points, evaluate_points, least_count, lower_b
 from .cp_algebra import CpAlgebra, Lin, high, low
 from .cpsat import Budget, Verdict, run
 from .evidence import model_text
+from .rules_algebra import RulesAlgebra
 
 #: Points of the beam that looks for an incumbent, and points listed as an explicit table in a model.
 _BEAM = 48
@@ -296,7 +297,13 @@ class BranchSearch:
         """
         self._open(node)
         points = node.below(_NEVER if ceiling is None else ceiling)
-        alg = CpAlgebra(ceiling, exact=self.branch.exact_costs)
+        # Without a ceiling a row of a huge case could leave the sound range; any plan will do, so costs are left out.
+        rules_only = ceiling is None and not self.branch.exact_costs
+        alg = (
+            RulesAlgebra(explain=False, costs=False)
+            if rules_only
+            else CpAlgebra(ceiling, exact=self.branch.exact_costs)
+        )
         values: dict[str, Lin] = {}
         if not points.size:
             return alg, values, None

@@ -35,6 +35,9 @@ SHIPPED = Path(__file__).parents[3] / "shared" / "data" / "shipped_tilings.csv"
         ("base_k=9..3", "the range is empty"),
         ("base_k=1.5", "is a whole number"),
         ("base_m=full_load", "is a word"),
+        ("base_m=latency_us", "is a time and cannot be compared"),
+        ("core_map=foo", "core_map is one of window, grid, batch, vector"),
+        ("base_m>=", "is not understood"),
     ],
 )
 def test_a_bad_pin_is_one_clear_sentence(text: str, message: str) -> None:

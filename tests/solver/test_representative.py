@@ -88,6 +88,8 @@ def test_64_batches_of_512_cubed_tie_without_policy() -> None:
         dict(batch_a=65537, batch_b=1, m=17, n=31, k=2),
         dict(batch_a=2**18, batch_b=2**18, m=64, n=96, k=128),
         dict(batch_a=8192, batch_b=8192, m=9, n=1, k=4, dtype="fp32"),
+        dict(batch_a=1024, batch_b=1024, m=4096, n=128, k=65537, dtype="bf16", bias="fp16", format_b="NZ"),
+        dict(batch_a=65537, batch_b=65537, m=4096, n=17, k=2048, trans_a=True, bias="int32"),
     ],
 )
 def test_big_and_odd_sizes_are_proven(rules: str, case: dict[str, Any]) -> None:
