@@ -127,7 +127,7 @@ ASW = ("branches", "asw_basic")
 TAMPERED: dict[str, tuple[Edit, str]] = {
     "plan field": (_set(*ASW, "plan", "base_k", 16), "asw_basic: not so: "),
     "plan field beyond a buffer": (_set(*ASW, "plan", "base_k", 4096), "not so: the plan breaks no rule: cap.l0"),
-    "plan field of no meaning": (_set(*ASW, "plan", "core_map", "x"), "the derived fields of the plan follow"),
+    "plan field of no meaning": (_set(*ASW, "plan", "core_map", "grid"), "the derived fields of the plan follow"),
     "plan of zero": (_set(*ASW, "plan", "base_m", 0), "asw_basic: not so: "),
     "plan without a field": (
         lambda d: d["branches"]["asw_basic"]["plan"].pop("base_n"),
