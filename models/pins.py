@@ -31,8 +31,9 @@ _DECISION_OF: Final = {
     "grid_b": "grid_b", "grid_m": "grid_m", "grid_n": "grid_n", "grid_k": "grid_k", "l1_buffers": "l1_buffers",
     "ub_buffers": "ub_buffers",
 }  # fmt: skip
-#: Fields kept in whole atoms, and the rule that says so.
-_ALIGNED: Final = ("base_m", "base_n", "base_k", "single_core_m", "single_core_n")
+#: Fields kept in whole atoms: of the Cube branches, and of a K split.
+_TILES: Final = ("base_m", "base_n", "base_k")
+_SLICES: Final = ("single_core_m", "single_core_n")
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,11 @@ class PinnedBranch(Branch):
         return self.inner.name
 
     @property
+    def cost_rules(self) -> bool:  # type: ignore[override]
+        """A pinned latency is a rule on a cost."""
+        return any(pin.field == LATENCY for pin in self.pins)
+
+    @property
     def exact_costs(self) -> bool:  # type: ignore[override]
         """A pinned least latency needs exact costs."""
         return any(pin.field == LATENCY and pin.low is not None for pin in self.pins)
@@ -240,8 +246,9 @@ class PinnedBranch(Branch):
             if isinstance(value, str | Word):
                 raise InputError(f"pin {pin.text!r}: {field} is a word and cannot be compared with a number")
             atom = ctx.atom_k if field == "base_k" else ATOM
+            sliced = "stream_k" in (fields["branch"], fields.get("inner_branch"))
             if (
-                field in _ALIGNED
+                ((field in _TILES and fields["branch"] != "special") or (field in _SLICES and sliced))
                 and pin.low is not None
                 and pin.high is not None
                 and -(-pin.low // atom) * atom > pin.high

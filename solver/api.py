@@ -151,7 +151,7 @@ def assemble(ctx: Context, solved: dict[BranchName, Solved]) -> CaseResult:
     if winner is None:
         verdict = "infeasible" if statuses <= {Status.INFEASIBLE} else "open"
     else:
-        verdict = "open" if statuses & {Status.FEASIBLE, Status.UNKNOWN} else "proven"
+        verdict = "open" if any(_may_win(s, min(known.values())) for s in solved.values()) else "proven"
     best = solved[winner].evaluation if winner is not None else None
     return CaseResult(
         case=ctx.case,
@@ -165,6 +165,14 @@ def assemble(ctx: Context, solved: dict[BranchName, Solved]) -> CaseResult:
         branches={name: s.result for name, s in solved.items()},
         buffers=buffer_use(best) if best is not None else [],
     )
+
+
+def _may_win(solved: Solved, least: int) -> bool:
+    """Whether an unfinished branch may still be as good as the least latency (ticks), by its bound."""
+    if solved.result.status not in (Status.FEASIBLE, Status.UNKNOWN):
+        return False
+    bound = solved.result.bound_ticks
+    return bound is None or _TOLERANCE[0] * bound <= _TOLERANCE[1] * least
 
 
 def buffer_use(evaluation: Evaluation) -> list[BufferUse]:

@@ -292,6 +292,10 @@ def _check_conflict(
         return line
     for rule in rules:
         rest = frozenset(rules) - {rule}
+        if rule.startswith("align."):
+            # A field held to its atoms no longer means what the pin on it says once the alignment is waived.
+            field = rule.removeprefix("align.")
+            rest -= {pin for pin in known if known[pin].field == field}
         probe = Enumerator(ctx, branch, budget=budget, only=rest, first=True, chunk=_PROBE).run()
         if probe.best is None and probe.complete:
             return CheckLine(name, False, f"{claim}, every one of them needed: without {rule} there is none either")
@@ -311,4 +315,7 @@ def _check_winner(data: Mapping[str, Any]) -> CheckLine:
     if known:
         limit = min(known.values()) * 1001
         expected = next((name for name, ticks in known.items() if 1000 * ticks <= limit), None)
+        for name, entry in data["branches"].items():
+            if entry["status"] == Status.DOMINATED and 1000 * entry["bound_ticks"] <= limit:
+                return CheckLine("winner", False, f"{name} is dominated: its bound is above the winner's latency")
     return CheckLine("winner", expected == data["winner"], f"the winner is {expected}")

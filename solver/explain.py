@@ -8,6 +8,7 @@ structures of the branch is shrunk by deletion, and what remains is minimal by c
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import ceil, floor
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -301,7 +302,9 @@ class Explainer:
         info = self._info(rule)
         if pin is not None:
             if pin.field == LATENCY:
-                shown = f"{self.ctx.us(left):.3f}"
+                # Rounded to the side that works.
+                thousandths = 1000 * left / self.ctx.ticks_per_us
+                shown = f"{(floor(thousandths) if left < right else ceil(thousandths)) / 1000:.3f}"
             elif pin.other is not None:
                 return Relaxation(True, f"{pin.field} would be {left} and {pin.other} {right}", left, right)
             else:

@@ -298,7 +298,7 @@ class BranchSearch:
         self._open(node)
         points = node.below(_NEVER if ceiling is None else ceiling)
         # Without a ceiling a row of a huge case could leave the sound range; any plan will do, so costs are left out.
-        rules_only = ceiling is None and not self.branch.exact_costs
+        rules_only = ceiling is None and not self.branch.cost_rules
         alg = (
             RulesAlgebra(explain=False, costs=False)
             if rules_only

@@ -95,6 +95,8 @@ class Branch(ABC):
     name: ClassVar[BranchName]
     #: Whether a rule asks for a least cost, so that bounding costs from below is not enough.
     exact_costs: ClassVar[bool] = False
+    #: Whether any rule compares a cost, so that costs may not be left out.
+    cost_rules: ClassVar[bool] = False
 
     @abstractmethod
     def entry(self, alg: Algebra, ctx: Context) -> None:

@@ -157,6 +157,8 @@ def _price(result: CaseResult) -> str:
         return "not known, a branch is open at the time limit"
     if not price:
         return "none"
+    if price < 0:
+        return f"{price:.3f} us: faster than the optimum without them, which derives the pinned field"
     shown = f"{price:.3f} us" if price >= 0.0005 else "less than 0.001 us"
     return f"{shown} over the optimum without them"
 

@@ -106,6 +106,25 @@ def test_a_least_latency_is_met_as_closely_as_the_listing_says(branch: BranchNam
         assert pinned.latency_ticks == (None if best is None else best.ticks), seed
 
 
+def test_a_latency_just_below_the_optimum_is_impossible_and_the_repair_is_not() -> None:
+    """The repair is rounded to the side that works: 13.701454... us must read 13.702."""
+    case = make_case(batch_a=8, batch_b=8, m=256, n=512, k=1024)
+    below, above = (
+        tileproof.solve(case, pins=[f"latency_us<={limit}"], branches=["asw_basic"]) for limit in ("13.701", "13.702")
+    )
+    members = {member.rule: member for member in below.branches["asw_basic"].conflict or []}
+    assert members["pin.latency_us"].repair == "latency_us would have to be at least 13.702"
+    assert above.verdict == "proven"
+
+
+def test_special_has_no_alignment() -> None:
+    case = make_case(batch_a=8, batch_b=8, m=256, n=512, k=1)
+    free = tileproof.solve(case, pins=["base_m=7"], branches=["special"])
+    assert free.verdict == "proven"
+    held = tileproof.solve(case, pins=["base_m=250", "base_n=512"], branches=["special"]).branches["special"]
+    assert "cap.ub" in {member.rule for member in held.conflict or []}
+
+
 def test_the_price_of_a_pin_is_the_difference_of_two_optima() -> None:
     case = make_case(batch_a=8, batch_b=8, m=256, n=512, k=1024)
     free = tileproof.solve(case, rules="none")
