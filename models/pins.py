@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, get_args
@@ -34,6 +34,7 @@ _DECISION_OF: Final = {
 #: Fields kept in whole atoms: of the Cube branches, and of a K split.
 _TILES: Final = ("base_m", "base_n", "base_k")
 _SLICES: Final = ("single_core_m", "single_core_n")
+_MOST_SLICES: Final = 64
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,33 @@ class PinnedBranch(Branch):
         return Wide({name: min(value, 2**20) for name, value in reach.items()}, free)
 
     def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
-        return self.inner.structures(ctx, complete=True, wide=self.wide(ctx, free=wide.free))
+        result = []
+        for structure in self.inner.structures(ctx, complete=True, wide=self.wide(ctx, free=wide.free)):
+            solved_by = structure.constants.get("inner_branch", self.name)
+            for extra in self._variants(ctx, solved_by):
+                result.append(replace(structure, constants={**structure.constants, **extra}))
+        return result
+
+    def _variants(self, ctx: Context, solved_by: str) -> list[dict[str, int]]:
+        """Fields that the formulas derive unless they are given, with every value that the pins may ask for.
+
+        The window may be any divisor of C and what is pinned; a K slice is a multiple of 16 as derived from the
+        grid, or a value of a pinned range of at most 64.
+        """
+        pinned = {name for pin in self.pins for name in (pin.field, pin.other)}
+        exact = {pin.field: int(pin.low) for pin in self.pins if pin.low is not None and pin.low == pin.high}
+        if solved_by == "asw_basic" and "swizzle_w" in pinned:
+            windows = {*ctx.windows, max(exact.get("swizzle_w", 1), 1)}
+            return [{"swizzle_w": window} for window in sorted(windows, reverse=True)]
+        if solved_by == "stream_k" and "single_core_k" in pinned:
+            low = max((int(p.low) for p in self.pins if p.field == "single_core_k" and p.low is not None), default=1)
+            high = min(
+                (int(p.high) for p in self.pins if p.field == "single_core_k" and p.high is not None), default=2**40
+            )
+            listed = range(max(low, 1), high + 1) if high - low < _MOST_SLICES else range(0)
+            slices: set[int] = {*listed, *(exact[n] for n in exact if n == "single_core_k" and exact[n] >= 1)}
+            return [{}, *({"single_core_k": value} for value in sorted(slices))]
+        return [{}]
 
     def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
         return self.inner.fields(alg, ctx, v, counts)
@@ -197,7 +224,7 @@ class PinnedBranch(Branch):
         return self.inner.values(ctx, plan)
 
     def _as_pinned(self, v: Values) -> dict[str, Any]:
-        """What the search would not choose itself but a plan may carry: deep steps, wide tiles, unaligned K slices."""
+        """What the search would not choose itself but a plan may carry: deep steps and wide tiles."""
         mixed = dict(v)
         for pin in self.pins:
             if pin.field in ("step_ka", "step_kb", "depth_a1", "depth_b1"):
@@ -206,8 +233,6 @@ class PinnedBranch(Branch):
                 mixed["free_m"] = True
             if "base_n" in (pin.field, pin.other):
                 mixed["free_n"] = True
-            if pin.field in ("single_core_k", "swizzle_w") and pin.low is not None and pin.low == pin.high:
-                mixed[pin.field] = max(int(pin.low), 1)
         return mixed
 
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:

@@ -117,6 +117,45 @@ def test_a_latency_just_below_the_optimum_is_impossible_and_the_repair_is_not() 
     assert above.verdict == "proven"
 
 
+@pytest.mark.parametrize(
+    ("case", "branch", "exact", "loose"),
+    [
+        (dict(batch_a=8, batch_b=8, m=256, n=512, k=1024), "asw_basic", "swizzle_w=16", "swizzle_w>=16"),
+        (dict(batch_a=8, batch_b=8, m=256, n=512, k=1024), "asw_basic", "swizzle_w=1", "swizzle_w<=1"),
+        (dict(m=64, n=64, k=65536), "stream_k", "single_core_k=2050", "single_core_k=2050..2060"),
+    ],
+)
+def test_a_range_that_holds_a_value_is_no_worse_than_the_value(
+    case: dict[str, Any], branch: BranchName, exact: str, loose: str
+) -> None:
+    ticks = []
+    for pin in (exact, loose):
+        result = tileproof.solve(make_case(**case), rules="none", branches=[branch], pins=[pin]).branches[branch]
+        assert result.status is Status.OPTIMAL
+        assert result.latency_ticks is not None
+        ticks.append(result.latency_ticks)
+    assert ticks[1] <= ticks[0]
+
+
+@pytest.mark.parametrize(
+    ("case", "branch", "rules", "pins", "expected"),
+    [
+        (dict(m=512, n=512, k=512), "asw_basic", "v0.4", ["swizzle_w=8"], {"pin.swizzle_w", "policy.window"}),
+        (dict(m=512, n=512, k=512), "asw_basic", "none", ["swizzle_w=3"], {"pin.swizzle_w", "cover.swizzle"}),
+        (
+            dict(m=512, n=512, k=512), "asw_basic", "none", ["swizzle_w=16", "swizzle_w=8"],
+            {"pin.swizzle_w", "pin.swizzle_w#2"},
+        ),
+    ],
+)  # fmt: skip
+def test_conflicts_of_given_fields_name_the_pin(
+    case: dict[str, Any], branch: BranchName, rules: Any, pins: list[str], expected: set[str]
+) -> None:
+    result = tileproof.solve(make_case(**case), rules=rules, branches=[branch], pins=pins).branches[branch]
+    assert {member.rule for member in result.conflict or []} == expected
+    assert not result.policy_only
+
+
 def test_special_has_no_alignment() -> None:
     case = make_case(batch_a=8, batch_b=8, m=256, n=512, k=1)
     free = tileproof.solve(case, pins=["base_m=7"], branches=["special"])
