@@ -122,6 +122,11 @@ def _number(text: str, field: str, value: str) -> Fraction:
     return number
 
 
+def latency_ticks(ctx: Context, latency_us: Fraction) -> int:
+    """Most ticks that are no longer than a latency in us."""
+    return int(latency_us * ctx.ticks_per_us // 1)
+
+
 def parse_pins(pins: Iterable[str | Pin] | Mapping[str, Any]) -> tuple[Pin, ...]:
     """Read pins given as texts, or as a mapping of field to value (a number, a word, or a pair low, high)."""
     if isinstance(pins, Mapping):
@@ -303,6 +308,6 @@ class PinnedBranch(Branch):
     @staticmethod
     def _latency(alg: Algebra, ctx: Context, rule: str, pin: Pin, outcome: Outcome) -> None:
         if pin.high is not None:
-            alg.rule_cost(rule, outcome.stages.total, "<=", int(pin.high * ctx.ticks_per_us // 1))
+            alg.rule_cost(rule, outcome.stages.total, "<=", latency_ticks(ctx, pin.high))
         if pin.low is not None:
             alg.rule_cost(rule, outcome.stages.total, ">=", -int(-pin.low * ctx.ticks_per_us // 1))

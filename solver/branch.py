@@ -17,7 +17,7 @@ from ..models.evaluation import Evaluation
 from ..models.pins import Pin, PinnedBranch
 from ..models.plan import BranchName
 from .cpsat import Budget, Verdict
-from .errors import RowOverflow
+from .errors import RowOverflow, TooHard
 from .evidence import model_text, write_evidence
 from .explain import Explainer
 from .result import BranchResult, Status
@@ -72,6 +72,8 @@ def _explained(
         conflicts = Explainer(ctx, name, options.pins).conflicts()
     except RowOverflow as error:
         return {"conflict": [], "reason": f"too large to explain: {error}"}
+    except TooHard as error:
+        return {"conflict": [], "reason": f"too hard to explain: {error}"}
     if not conflicts:
         last = search.log.last if search is not None else None
         model = model_text(last) if last is not None else None

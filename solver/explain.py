@@ -18,13 +18,15 @@ from ..models.algebra import IntAlgebra, RuleCheck
 from ..models.branches import BRANCH_OF, Structure
 from ..models.branches.base import Wide
 from ..models.context import Context
-from ..models.pins import LATENCY, Pin, PinnedBranch, word_values
+from ..models.pins import LATENCY, Pin, PinnedBranch, latency_ticks, word_values
 from ..models.plan import BranchName
 from ..models.rules import RuleInfo, rule_info
 from .cp_algebra import Lin, high
-from .cpsat import PROFILE
+from .cpsat import PROFILE, Budget, Verdict
+from .errors import TooHard
 from .result import Conflict, ConflictMember
 from .rules_algebra import Rules, RulesAlgebra
+from .search import BranchSearch
 
 #: Case rules without which a branch has no formulas at all.
 _FATAL = (
@@ -71,7 +73,12 @@ class Explainer:
         entry = IntAlgebra()
         self.branch.entry(entry, ctx)
         self.entry: dict[str, RuleCheck] = {check.rule: check for check in entry.checks}
-        self._costs = any(pin.field == LATENCY for pin in pins)
+        timed = [(rule, pin) for rule, pin in self.pins.items() if pin.field == LATENCY]
+        self._costs = bool(timed)
+        #: The rule that bounds the total from above, when no other rule is about time.
+        self._limit: tuple[str, int] | None = None
+        if len(timed) == 1 and timed[0][1].low is None and timed[0][1].high is not None:
+            self._limit = (timed[0][0], latency_ticks(ctx, timed[0][1].high))
         self._models: list[_Model] | None = None
 
     # -- feasibility of a subset of rules
@@ -94,7 +101,10 @@ class Explainer:
     def _build(
         self, structure: Structure, relaxed: str | None = None, only: Rules | None = None
     ) -> tuple[RulesAlgebra, dict[str, Lin]]:
-        alg = RulesAlgebra(explain=relaxed is None, costs=self._costs, relaxed=relaxed, only=only)
+        limit, costs = self._limit, self._costs
+        if limit is not None and only is not None and limit[0] not in only:
+            limit, costs = None, False
+        alg = RulesAlgebra(explain=relaxed is None, costs=costs, relaxed=relaxed, only=only, limit=limit)
         values = {d.name: alg.variable(d.domain()[0], d.domain()[-1], d.name, d.values) for d in structure.decisions}
         self.branch.entry(alg, self.ctx)
         self.branch.formula(alg, self.ctx, {**structure.constants, **values})
@@ -138,6 +148,8 @@ class Explainer:
         status = solver.solve(model.alg.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
+        if status == cp_model.UNKNOWN:
+            raise TooHard(f"a part of the conflict is not decided within {_SECONDS:g} s")
         if status != cp_model.INFEASIBLE:
             raise InternalError(f"explaining {self.branch.name}: OR-Tools answers {solver.status_name(status)}")
         index = {literals[name].index: name for name in names}
@@ -237,6 +249,8 @@ class Explainer:
         pin = self.pins.get(rule)
         if pin is not None and (pin.word is not None or self._no_field(pin)):
             return self._word_relaxation(pin)
+        if self._limit is not None and rule == self._limit[0]:
+            return self._say(rule, pin, self._least_total(self._limit[1]))
         best: tuple[int, int, int] | None = None
         for model in self.models:
             if model.impossible or any(rule not in core for core in model.cores):
@@ -247,6 +261,18 @@ class Explainer:
         if best is None:
             raise InternalError(f"explaining {self.branch.name}: no structure is feasible without {rule}")
         return self._say(rule, pin, best)
+
+    def _least_total(self, limit: int) -> tuple[int, int, int]:
+        """(violation, left, right) of an upper bound of the total: all other rules are those of a search."""
+        branch = PinnedBranch(self.branch.inner, tuple(pin for pin in self.branch.pins if pin.field != LATENCY))
+        search = BranchSearch(self.ctx, branch, Budget.of(_SECONDS))
+        verdict = search.optimum()
+        if verdict is Verdict.UNKNOWN:
+            raise TooHard(f"the least total is not proven within {_SECONDS:g} s")
+        if search.best is None:
+            raise InternalError(f"explaining {self.branch.name}: the search finds no plan, the explainer one")
+        ticks = search.best.evaluation.ticks
+        return ticks - limit, ticks, limit
 
     def _no_field(self, pin: Pin) -> bool:
         """Whether the branch lacks the pinned field."""
@@ -288,7 +314,10 @@ class Explainer:
             alg.row(worst - difference, 0, None)
         alg.model.minimize(alg.expression(worst))
         solver = _solver()
-        if solver.solve(alg.model) != cp_model.OPTIMAL:
+        status = solver.solve(alg.model)
+        if status in (cp_model.UNKNOWN, cp_model.FEASIBLE):
+            raise TooHard(f"the least change of {rule} is not proven within {_SECONDS:g} s")
+        if status != cp_model.OPTIMAL:
             return None
         amount = alg.value(solver, worst)
         for left, operator, right in alg.collected:

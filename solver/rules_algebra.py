@@ -28,21 +28,49 @@ class RulesAlgebra(CpAlgebra):
     """The rules of a branch without its costs (unless a latency is pinned).
 
     With ``relaxed`` set, the comparisons of that rule are collected instead of posted; ``only`` leaves out all rules
-    but those.
+    but those. ``limit`` (rule id, ticks) is a pinned upper bound of the total: costs then matter up to it alone, where
+    the rule is in force.
     """
 
-    def __init__(self, *, explain: bool, costs: bool, relaxed: str | None = None, only: Rules | None = None) -> None:
-        super().__init__(None, explain=explain, exact=costs)
+    def __init__(
+        self,
+        *,
+        explain: bool,
+        costs: bool,
+        relaxed: str | None = None,
+        only: Rules | None = None,
+        limit: tuple[str, int] | None = None,
+    ) -> None:
+        super().__init__(None if limit is None else limit[1], explain=explain, exact=costs and limit is None)
+        if limit is not None:
+            self._when = tuple(self._enforced(limit[0]))
         self._costs = costs
         self._relaxed = relaxed
         self._only = only
         self.collected: list[tuple[Value, str, Value]] = []
 
+    def _saturated(self, rates: Sequence[Rates], counts: Sequence[Value]) -> list[Value]:
+        """The counts, each held just above the least one that alone pushes the cost past the ceiling at every rate."""
+        if _BEYOND in counts:
+            raise RowOverflow("a cost depends on a count of 2^62 or more")
+        if self.ceiling is None:
+            return list(counts)
+        result = []
+        for position, count in enumerate(counts):
+            columns = [(denominator, coefficients[position]) for denominator, coefficients in rates]
+            if all(coefficient for _, coefficient in columns):
+                enough = max(self.ceiling * denominator // coefficient for denominator, coefficient in columns) + 1
+                count = self.min_of(count, enough)
+            result.append(count)
+        return result
+
     def ticks(self, rates: Rates, counts: Sequence[Value]) -> Value:
-        return super().ticks(rates, counts) if self._costs else 0
+        return super().ticks(rates, self._saturated((rates,), counts)) if self._costs else 0
 
     def classes(self, x: Value, pieces: Sequence[Piece], counts: Sequence[Value]) -> Value:
-        return super().classes(x, pieces, counts) if self._costs else 0
+        if not self._costs:
+            return 0
+        return super().classes(x, pieces, self._saturated([piece.rates for piece in pieces], counts))
 
     def share(self, cost: Value, whole: int, part: Value) -> Value:
         return super().share(cost, whole, part) if self._costs else 0

@@ -14,8 +14,9 @@ from tileproof.models.context import Context
 from tileproof.models.pins import Pin, parse_pins
 from tileproof.models.plan import BranchName
 from tileproof.solver.api import make_context
+from tileproof.solver.branch import SolveOptions, solve_branch
 from tileproof.solver.explain import _FATAL, Explainer
-from tileproof.solver.result import Conflict
+from tileproof.solver.result import Conflict, Status
 
 CUBE: tuple[BranchName, ...] = ("to_matmul", "iter_batch", "merge_batch", "asw_basic", "stream_k")
 
@@ -50,6 +51,18 @@ def test_two_pins_that_cannot_cover_the_matrix() -> None:
     (conflict,) = conflicts("asw_basic", "none", ["single_core_m=96", "m_cnt=2"], m=256, n=256, k=256)
     assert {"pin.single_core_m", "pin.m_cnt"} <= set(conflict.rules)
     assert all(rule.startswith(("pin.", "cover.")) for rule in conflict.rules)
+
+
+@pytest.mark.parametrize("extra", [[], ["base_m=128"]])
+def test_a_latency_out_of_reach_of_a_large_case_is_named_with_the_optimum(extra: list[str]) -> None:
+    case: dict[str, object] = {"batch_a": 32, "batch_b": 32, "m": 4096, "n": 4096, "k": 4096}
+    found = conflicts("asw_basic", "none", [*extra, "latency_us<=1000"], **case)
+    assert [conflict.rules for conflict in found] == [["pin.latency_us"]]
+    ctx = make_context(make_case(**case), rules="none")  # type: ignore[arg-type]
+    solved = solve_branch(ctx, "asw_basic", SolveOptions(pins=parse_pins(extra)))
+    assert solved.result.status is Status.OPTIMAL and solved.evaluation is not None
+    (member,) = found[0].members
+    assert (member.needs, member.has) == (solved.evaluation.ticks, int(1000 * ctx.ticks_per_us))
 
 
 @pytest.mark.parametrize("branch", CUBE)
