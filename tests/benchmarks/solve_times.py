@@ -1,30 +1,72 @@
-"""Times of proven solves over the collected shapes: one worker, one table.
+"""Times and memory of proven solves over the collected shapes: one worker, one table.
 
-Run: ``python tests/benchmarks/solve_times.py [--rules none] [--every 1]``. Times are wall milliseconds and include bounds,
-incumbent, model building, CP-SAT and the re-check of every answer; the tie-break is listed apart. The first case is solved
-once before the clock starts (imports).
+Run: ``python tests/benchmarks/solve_times.py [--rules none] [--every 1] [--markdown]``. Times are wall milliseconds and
+include bounds, incumbent, model building, CP-SAT and the re-check of every answer; "in CP-SAT" is the share of OR-Tools
+in the sum of them, the rest is ours. The tie-break is listed apart, "whole solve" is every branch of a case. The first case
+is solved once before the clock starts (imports). Memory is the peak of the process.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import resource
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from bench_table import show
+from ortools.sat.python import cp_model
 
 from tileproof import BmmCase, solve
-from tileproof.models.branches import BRANCH_OF
-from tileproof.models.context import Context
-from tileproof.models.plan import BRANCHES
+from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.api import make_context
 from tileproof.solver.branch import SolveOptions, breaks_entry, solve_branch
 
 SIZES = Path(__file__).parent.parent / "data" / "bmm_sizes.csv"
+_HEADER = (
+    "branch", "solved", "median", "95 %", "99 %", "worst", "worst case", "in CP-SAT", "with tie-break: median", "95 %",
+    "worst",
+)  # fmt: skip
+
+
+@dataclass
+class Times:
+    """Milliseconds of one branch: of every proof, of proof and tie-break, and of CP-SAT within the proofs."""
+
+    proof: list[float] = field(default_factory=list)
+    whole: list[float] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
+    in_cpsat: float = 0.0
+
+
+class Stopwatch:
+    """Milliseconds spent inside OR-Tools."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Count every solve of the block."""
+        plain = cp_model.CpSolver.solve
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            begin = time.perf_counter()
+            status = plain(*args, **kwargs)
+            self.ms += (time.perf_counter() - begin) * 1e3
+            return status
+
+        cp_model.CpSolver.solve = timed  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            cp_model.CpSolver.solve = plain  # type: ignore[method-assign]
 
 
 def read_cases(every: int) -> list[BmmCase]:
@@ -45,76 +87,79 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+class SolveTimes:
+    """The measurement: branches one by one, then whole cases."""
+
+    def __init__(self, hardware: str, rules: Any) -> None:
+        self.hardware = hardware
+        self.rules = rules
+        self.times: dict[BranchName, Times] = defaultdict(Times)
+        self.total: list[float] = []
+        self.winners: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
+
+    def measure(self, case: BmmCase) -> None:
+        """One case."""
+        for name in BRANCHES:
+            if not breaks_entry(make_context(case, self.hardware, self.rules), name):
+                self._branch(case, name)
+        begin = time.perf_counter()
+        result = solve(case, rules=self.rules, hardware=self.hardware)
+        self.total.append((time.perf_counter() - begin) * 1e3)
+        self.winners[str(result.winner)] += 1
+        self.statuses.update(f"{name} {branch.status.value}" for name, branch in result.branches.items())
+
+    def _branch(self, case: BmmCase, name: BranchName) -> None:
+        times, watch = self.times[name], Stopwatch()
+        with watch.watching():
+            times.proof.append(self._solved(case, name, tie_break=False))
+        times.in_cpsat += watch.ms
+        times.whole.append(self._solved(case, name, tie_break=True))
+        times.cases.append(case.case_id)
+
+    def _solved(self, case: BmmCase, name: BranchName, *, tie_break: bool) -> float:
+        """Milliseconds of one solve."""
+        begin = time.perf_counter()
+        ctx = make_context(case, self.hardware, self.rules)
+        solve_branch(ctx, name, SolveOptions(tie_break=tie_break, explain=False))
+        return (time.perf_counter() - begin) * 1e3
+
+    def rows(self) -> list[list[str]]:
+        """One row a branch, and one of whole cases."""
+        rows = []
+        for name in BRANCHES:
+            times = self.times[name]
+            if not times.proof:
+                continue
+            slowest = max(range(len(times.proof)), key=times.proof.__getitem__)
+            cells = [f"{quantile(times.proof, q):.1f}" for q in (0.5, 0.95, 0.99, 1)]
+            both = [f"{quantile(times.whole, q):.1f}" for q in (0.5, 0.95, 1)]
+            share = f"{100 * times.in_cpsat / sum(times.proof):.0f} %"
+            rows.append([name, str(len(times.proof)), *cells, times.cases[slowest], share, *both])
+        whole = [f"{quantile(self.total, q):.1f}" for q in (0.5, 0.95, 1)]
+        rows.append(["whole solve", str(len(self.total)), *[""] * 6, *whole])
+        return rows
+
+
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rules", default="v0.4", choices=("v0.4", "source", "none"))
     parser.add_argument("--hardware", default="ascend950pr")
     parser.add_argument("--every", type=int, default=1, help="take every n-th shape")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
     args = parser.parse_args()
     cases = read_cases(args.every)
     solve(cases[0], rules=args.rules, hardware=args.hardware)
-    proof: dict[str, list[float]] = defaultdict(list)
-    whole: dict[str, list[float]] = defaultdict(list)
-    total: list[float] = []
-    statuses: Counter[tuple[str, str]] = Counter()
-    winners: Counter[str] = Counter()
-    worst: dict[str, tuple[float, str]] = {}
+    times = SolveTimes(args.hardware, args.rules)
     started = time.perf_counter()
     for case in cases:
-        ctx: Context = make_context(case, args.hardware, args.rules)
-        for name in BRANCHES:
-            if breaks_entry(ctx, name):
-                continue
-            ctx = make_context(case, args.hardware, args.rules)
-            begin = time.perf_counter()
-            solve_branch(ctx, BRANCH_OF[name].name, SolveOptions(tie_break=False, explain=False))
-            middle = time.perf_counter()
-            ctx = make_context(case, args.hardware, args.rules)
-            solve_branch(ctx, name, SolveOptions(explain=False))
-            proof[name].append((middle - begin) * 1e3)
-            whole[name].append((time.perf_counter() - middle) * 1e3)
-            worst[name] = max(worst.get(name, (0.0, "")), (proof[name][-1], case.case_id))
-        begin = time.perf_counter()
-        result = solve(case, rules=args.rules, hardware=args.hardware)
-        total.append((time.perf_counter() - begin) * 1e3)
-        winners[str(result.winner)] += 1
-        for name, branch in result.branches.items():
-            statuses[name, branch.status.value] += 1
-    table = Table(title=f"{len(cases)} shapes, {args.hardware}, rules {args.rules}; ms, one worker")
-    for column in (
-        "branch",
-        "solved",
-        "median",
-        "95 %",
-        "99 %",
-        "worst",
-        "worst case",
-        "with tie-break: median",
-        "95 %",
-        "worst",
-    ):
-        table.add_column(column, justify="left" if column in ("branch", "worst case") else "right")
-    for name in BRANCHES:
-        if not proof[name]:
-            continue
-        times = [f"{quantile(proof[name], q):.1f}" for q in (0.5, 0.95, 0.99)]
-        both = [f"{quantile(whole[name], q):.1f}" for q in (0.5, 0.95)]
-        table.add_row(
-            name,
-            str(len(proof[name])),
-            *times,
-            f"{max(proof[name]):.1f}",
-            worst[name][1],
-            *both,
-            f"{max(whole[name]):.1f}",
-        )
-    cells = [f"{quantile(total, q):.1f}" for q in (0.5, 0.95, 0.99)]
-    table.add_row("whole solve", str(len(total)), "", "", "", "", "", cells[0], cells[1], f"{max(total):.1f}")
-    console = Console(width=150)
-    console.print(table)
-    console.print("winners:", dict(winners.most_common()))
-    console.print("statuses:", {f"{name} {status}": n for (name, status), n in sorted(statuses.items())})
+        times.measure(case)
+    title = f"{len(cases)} shapes, {args.hardware}, rules {args.rules}; ms, one worker"
+    show(title, _HEADER, times.rows(), markdown=args.markdown)
+    print("\nwinners:", ", ".join(f"{name} {count}" for name, count in times.winners.most_common()))
+    print("statuses:", ", ".join(f"{text} {count}" for text, count in sorted(times.statuses.items())))
+    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     print(f"{time.perf_counter() - started:.0f} s in all", file=sys.stderr)
 
 
