@@ -16,6 +16,7 @@ from typing import Any
 
 import highspy
 import numpy as np
+from linear import Linear, high, key_of, low
 
 from tileproof.models.algebra import Algebra, Cond, Piece, Rates, Value
 from tileproof.models.branches.base import Decision
@@ -23,74 +24,6 @@ from tileproof.models.branches.base import Decision
 _INF = highspy.kHighsInf
 #: Largest coefficient of a row, as a power of two.
 _ROW_BITS = 10
-
-
-class Linear:
-    """``sum coefficient * column + constant`` with its bounds.
-
-    ``of`` and ``table`` are set when the value depends on one decision: its name, and the value for each of its values.
-    """
-
-    __slots__ = ("constant", "hi", "lo", "of", "table", "terms")
-
-    def __init__(
-        self,
-        terms: dict[int, float],
-        constant: float,
-        ends: tuple[float, float],
-        of: str = "",
-        table: tuple[float, ...] = (),
-    ) -> None:
-        self.terms = terms
-        self.constant = constant
-        self.lo, self.hi = ends
-        self.of = of
-        self.table = table
-
-    def __add__(self, other: Value) -> Linear:
-        if not isinstance(other, Linear):
-            table = tuple(t + other for t in self.table)
-            return Linear(self.terms, self.constant + other, (self.lo + other, self.hi + other), self.of, table)
-        terms = dict(self.terms)
-        for column, coefficient in other.terms.items():
-            terms[column] = terms.get(column, 0) + coefficient
-        constant = self.constant + other.constant
-        if self.of and self.of == other.of:
-            table = tuple(a + b for a, b in zip(self.table, other.table, strict=True))
-            return Linear(terms, constant, (min(table), max(table)), self.of, table)
-        return Linear(terms, constant, (self.lo + other.lo, self.hi + other.hi))
-
-    __radd__ = __add__
-
-    def __mul__(self, factor: float) -> Linear:
-        low, high = sorted((self.lo * factor, self.hi * factor))
-        terms = {column: coefficient * factor for column, coefficient in self.terms.items()}
-        return Linear(terms, self.constant * factor, (low, high), self.of, tuple(t * factor for t in self.table))
-
-    __rmul__ = __mul__
-
-    def __sub__(self, other: Value) -> Linear:
-        return self + other * -1
-
-    def __rsub__(self, other: float) -> Linear:
-        return self * -1 + other
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Identity of the expression."""
-        return (tuple(sorted(self.terms.items())), self.constant)
-
-
-def _key(x: Value) -> Any:
-    return x.key if isinstance(x, Linear) else x
-
-
-def _low(x: Value) -> float:
-    return x.lo if isinstance(x, Linear) else x
-
-
-def _high(x: Value) -> float:
-    return x.hi if isinstance(x, Linear) else x
 
 
 def _ceil_quotient(x: float, y: float) -> float:
@@ -194,7 +127,7 @@ class HighsAlgebra(Algebra):
 
     def minimise(self, totals: Sequence[Value], chosen: Sequence[Linear]) -> None:
         """The objective: the total of the chosen structure."""
-        self.total = self.cost(min(map(_low, totals)), max(map(_high, totals)))
+        self.total = self.cost(min(map(low, totals)), max(map(high, totals)))
         for total, literal in zip(totals, chosen, strict=True):
             self.row(self.total - total, 0, None, [literal])
 
@@ -278,10 +211,10 @@ class HighsAlgebra(Algebra):
         table = self._tables(_ceil_quotient, x, y)
         if table is not None:
             return table
-        lo, hi = _ceil_quotient(_low(x), _high(y)), _ceil_quotient(_high(x), _low(y))
+        lo, hi = _ceil_quotient(low(x), high(y)), _ceil_quotient(high(x), low(y))
         if lo == hi:
             return lo
-        key = ("div", _key(x), _key(y))
+        key = ("div", key_of(x), key_of(y))
         if key not in self._cache:
             quotient = self.column(lo, hi, integer=True)
             rest = self.mul(quotient, y) - x
@@ -291,14 +224,14 @@ class HighsAlgebra(Algebra):
         return self._cache[key]
 
     def _extreme(self, x: Value, y: Value, pick: Callable[..., float]) -> Value:
-        if _high(x) <= _low(y) or _high(y) <= _low(x):
-            return min(x, y, key=_high) if pick is min else max(x, y, key=_high)
+        if high(x) <= low(y) or high(y) <= low(x):
+            return min(x, y, key=high) if pick is min else max(x, y, key=high)
         table = self._tables(pick, x, y)
         if table is not None:
             return table
-        key = (pick.__name__, _key(x), _key(y))
+        key = (pick.__name__, key_of(x), key_of(y))
         if key not in self._cache:
-            result = self.column(pick(_low(x), _low(y)), pick(_high(x), _high(y)))
+            result = self.column(pick(low(x), low(y)), pick(high(x), high(y)))
             first = self.binary()
             for value, literal in ((x, first), (y, 1 - first)):
                 inside = result - value
@@ -314,8 +247,8 @@ class HighsAlgebra(Algebra):
         return self._extreme(x, y, min)
 
     def at_most(self, x: Value, limit: int) -> Cond:
-        if _high(x) <= limit or _low(x) > limit:
-            return bool(_high(x) <= limit)
+        if high(x) <= limit or low(x) > limit:
+            return bool(high(x) <= limit)
         if x.of:
             return self._tabulated(x.of, [int(t <= limit) for t in x.table])
         key = ("le", x.key, limit)
@@ -329,7 +262,7 @@ class HighsAlgebra(Algebra):
     def choose(self, cond: Cond, yes: Value, no: Value) -> Value:
         if isinstance(cond, bool):
             return yes if cond else no
-        result = self.column(min(_low(yes), _low(no)), max(_high(yes), _high(no)))
+        result = self.column(min(low(yes), low(no)), max(high(yes), high(no)))
         self.row(result - yes, 0, 0, [cond])
         self.row(result - no, 0, 0, [1 - cond])
         return result
@@ -344,7 +277,7 @@ class HighsAlgebra(Algebra):
 
     def pick(self, selector: Value, costs: Sequence[Callable[[], Value]], unless: Cond = False) -> Value:
         built = [cost() for cost in costs]
-        result = self.cost(min(map(_low, built)), max(map(_high, built)))
+        result = self.cost(min(map(low, built)), max(map(high, built)))
         for literal, cost in zip(selector, built, strict=True):
             self.row(result - cost, 0, None, [literal])
         return result
@@ -382,7 +315,7 @@ class HighsAlgebra(Algebra):
         """The same where ``x`` depends on several decisions: a binary for each class."""
         literals = self.exactly_one(len(pieces))
         costs = [self.ticks(piece.rates, counts) for piece in pieces]
-        result = self.cost(min(map(_low, costs)), max(map(_high, costs)))
+        result = self.cost(min(map(low, costs)), max(map(high, costs)))
         for literal, cost in zip(literals, costs, strict=True):
             self.row(result - cost, 0, None, [literal])
         for (below, above), upper in zip(pairwise(literals), (p.upper for p in pieces[:-1]), strict=True):
@@ -395,12 +328,12 @@ class HighsAlgebra(Algebra):
             return cost * (whole / part)
         if part.of:
             return self.mul(self._tabulated(part.of, [whole / t for t in part.table]), cost)
-        result = self.cost(_low(cost) * whole / part.hi, _high(cost) * whole / part.lo)
+        result = self.cost(low(cost) * whole / part.hi, high(cost) * whole / part.lo)
         self.row(self._product(part, result) - cost * whole, 0, None)
         return result
 
     def worst(self, costs: Sequence[Value]) -> Value:
-        result = self.cost(max(map(_low, costs)), max(map(_high, costs)))
+        result = self.cost(max(map(low, costs)), max(map(high, costs)))
         for cost in costs:
             self.row(result - cost, 0, None)
         return result
@@ -408,7 +341,7 @@ class HighsAlgebra(Algebra):
     def either(self, cond: Cond, yes: Sequence[Value], no: Sequence[Value]) -> Value:
         if isinstance(cond, bool):
             return self.worst(yes if cond else no)
-        ends = [max(map(end, costs)) for costs in (yes, no) for end in (_low, _high)]
+        ends = [max(map(end, costs)) for costs in (yes, no) for end in (low, high)]
         result = self.cost(min(ends), max(ends))
         for costs, literal in ((yes, cond), (no, 1 - cond)):
             for cost in costs:
@@ -423,10 +356,10 @@ class HighsAlgebra(Algebra):
 
     def rule_divides(self, rule_id: str, x: Value, y: Value) -> None:
         assert self._chosen is not None
-        key = ("divides", _key(x), _key(y))
+        key = ("divides", key_of(x), key_of(y))
         if key not in self._cache:
             large, small = self.max_of(x, y), self.min_of(x, y)
-            factor = self.column(1, max(1, _high(large) // _low(small)), integer=True)
+            factor = self.column(1, max(1, high(large) // low(small)), integer=True)
             self._cache[key] = self.mul(factor, small) - large
         self.row(self._cache[key], 0, 0, [self._chosen])
 
