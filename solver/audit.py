@@ -19,13 +19,13 @@ from ..models.case import BmmCase, explain_validation
 from ..models.context import Context
 from ..models.plan import Plan
 from .advice import advice
-from .batch import Settings
 from .cells import case_fields
 from .changes import Change, best_change
 from .describe import deciding_parameters
 from .gap import Gap, gap_of
 from .judge import Judgement, judge
 from .plan_input import plan_fields, read_table
+from .settings import Settings
 from .tables import CASE_COLUMNS, PLAN_COLUMNS, table_of
 from .vendor_rows import is_vendor_header, read_vendor_row
 

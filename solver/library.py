@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from types import TracebackType
@@ -75,18 +76,32 @@ class Question:
 
     def key(self, case: BmmCase) -> str:
         """Key of the library entry that answers the question for a case."""
-        asked = {
-            "case": canonical_case(case),
-            "hardware": self.spec.fingerprint(),
-            "hardware_name": self.spec.name,
-            "rules": self.rules,
-            "environment": self.environment,
-            "branches": sorted(self.branches),
-            "pins": sorted(self.pins),
-            "how": [self.all_branches, self.tie_break, self.explain],
-            "model": MODEL_VERSION,
-        }
-        return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(f"{self._asked}\n{_compact(canonical_case(case))}".encode()).hexdigest()
+
+    @cached_property
+    def _asked(self) -> str:
+        return _compact(
+            {
+                "hardware": self.spec.fingerprint(),
+                "hardware_name": self.spec.name,
+                "rules": self.rules,
+                "environment": self.environment,
+                "branches": sorted(self.branches),
+                "pins": self.pins,  # in their order, as the result lists them
+                "how": [self.all_branches, self.tie_break, self.explain],
+                "model": MODEL_VERSION,
+            }
+        )
+
+
+def _compact(data: dict[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+def stored_text(result: CaseResult) -> str:
+    """A result as a library keeps it: without the times that solving took, which differ from run to run."""
+    branches = {name: branch.model_copy(update={"solve_ms": 0.0}) for name, branch in result.branches.items()}
+    return result.model_copy(update={"branches": branches}).model_dump_json()
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,8 @@ class PlanLibrary:
         try:
             self._db = sqlite3.connect(self.path, timeout=_BUSY_MS / 1000, isolation_level=None)
             self._db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            # With the write-ahead log a power failure may lose the last entries, never the file.
+            self._db.execute("PRAGMA synchronous = NORMAL")
             if self._is_empty():
                 self._create()
             self._check_identity()
@@ -163,30 +180,41 @@ class PlanLibrary:
         )
         if row is None:
             return None
-        try:
-            result = CaseResult.model_validate_json(row[0])
-        except ValidationError:
-            raise InputError("holds an entry that cannot be read; see library check", file=str(self.path)) from None
-        return result.model_copy(update={"case": case})
+        return self._read(row[0]).model_copy(update={"case": case})
 
     def put(self, question: Question, result: CaseResult) -> None:
         """Store a proven answer; an open one (time limit) is not kept, an existing one is left as it is."""
-        if result.verdict == "open":
-            return
-        plain = result.model_copy(
-            update={"branches": {n: b.model_copy(update={"solve_ms": 0.0}) for n, b in result.branches.items()}}
-        )
-        self._execute(
-            "INSERT OR IGNORE INTO entries (key, model, result) VALUES (?, ?, ?)",
-            (question.key(result.case), result.model_version, plain.model_dump_json()),
-        )
+        if result.verdict != "open" and result.model_version == MODEL_VERSION:
+            self.store(question.key(result.case), stored_text(result))
+
+    def has(self, key: str) -> bool:
+        """Whether there is an entry with this key."""
+        return self._execute("SELECT 1 FROM entries WHERE key = ? AND model = ?", (key, MODEL_VERSION)) is not None
+
+    def store(self, key: str, text: str) -> None:
+        """Keep the :func:`stored_text` of a proven answer of this model version; an existing entry is left as it is."""
+        self._execute("INSERT OR IGNORE INTO entries (key, model, result) VALUES (?, ?, ?)", (key, MODEL_VERSION, text))
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return next(self._rows(statement, values), None)
+
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        """Rows of a statement.
+
+        Raises:
+            InputError: the file is damaged, locked for long, or cannot be written.
+        """
         try:
             with closing(self._db.execute(statement, values)) as cursor:
-                return cursor.fetchone()
+                yield from cursor
         except sqlite3.DatabaseError as error:
             raise InputError(f"cannot be used ({error})", file=str(self.path)) from None
+
+    def _read(self, text: str) -> CaseResult:
+        try:
+            return CaseResult.model_validate_json(text)
+        except ValidationError:
+            raise InputError("holds an entry that cannot be read; see library check", file=str(self.path)) from None
 
     def stats(self) -> LibraryStats:
         """Entries, those of this model version, and bytes of the file."""
@@ -196,19 +224,22 @@ class PlanLibrary:
 
     def entries(self) -> Iterator[tuple[str, CaseResult]]:
         """Every entry of this model version, by key."""
-        with closing(
-            self._db.execute("SELECT key, result FROM entries WHERE model = ? ORDER BY key", (MODEL_VERSION,))
-        ) as cursor:
-            for key, text in cursor:
-                yield key, CaseResult.model_validate_json(text)
+        statement = "SELECT key, result FROM entries WHERE model = ? ORDER BY key"
+        return ((key, self._read(text)) for key, text in self._rows(statement, (MODEL_VERSION,)))
+
+    def keys(self, prefix: str = "", most: int | None = None) -> list[str]:
+        """Keys of this model version that start with ``prefix``, in order, at most ``most`` of them."""
+        statement = "SELECT key FROM entries WHERE model = ? AND substr(key, 1, ?) = ? ORDER BY key LIMIT ?"
+        values = (MODEL_VERSION, len(prefix), prefix, -1 if most is None else most)
+        return [key for (key,) in self._rows(statement, values)]
 
     def find(self, key: str) -> CaseResult | None:
         """The entry whose key starts with ``key``; None when there is none or several."""
-        with closing(
-            self._db.execute("SELECT result FROM entries WHERE key GLOB ? AND model = ?", (key + "*", MODEL_VERSION))
-        ) as cursor:
-            rows = cursor.fetchmany(2)
-        return CaseResult.model_validate_json(rows[0][0]) if len(rows) == 1 else None
+        keys = self.keys(key, 2)
+        if len(keys) != 1:
+            return None
+        row = self._execute("SELECT result FROM entries WHERE key = ?", (keys[0],))
+        return None if row is None else self._read(row[0])
 
     def prune(self) -> int:
         """Drop the entries of other model versions; returns how many."""
@@ -219,16 +250,25 @@ class PlanLibrary:
 
     def check(self) -> list[str]:
         """Problems of the file: damage found by SQLite, entries that cannot be read or do not add up."""
-        problems = [text for (text,) in self._db.execute("PRAGMA integrity_check") if text != "ok"]
-        statement = "SELECT key, result FROM entries WHERE model = ? ORDER BY key"
-        for key, text in self._db.execute(statement, (MODEL_VERSION,)):
-            try:
-                result = CaseResult.model_validate_json(text)
-            except ValidationError:
-                problems.append(f"entry {key[:12]} cannot be read")
-                continue
-            if result.model_version != MODEL_VERSION:
-                problems.append(f"entry {key[:12]} is of model version {result.model_version}")
-            if result.winner is not None and result.winner not in result.branches:
-                problems.append(f"entry {key[:12]} names a winner that it does not hold")
+        try:
+            problems = [text for (text,) in self._rows("PRAGMA integrity_check") if text != "ok"]
+            statement = "SELECT key, result FROM entries WHERE model = ? ORDER BY key"
+            for key, text in self._rows(statement, (MODEL_VERSION,)):
+                problems += _problems(key, text)
+        except InputError as error:
+            return [error.message]
         return problems
+
+
+def _problems(key: str, text: str) -> list[str]:
+    """What is wrong with an entry."""
+    try:
+        result = CaseResult.model_validate_json(text)
+    except ValidationError:
+        return [f"entry {key[:12]} cannot be read"]
+    problems = []
+    if result.model_version != MODEL_VERSION:
+        problems.append(f"entry {key[:12]} is of model version {result.model_version}")
+    if result.winner is not None and result.winner not in result.branches:
+        problems.append(f"entry {key[:12]} names a winner that it does not hold")
+    return problems

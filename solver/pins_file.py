@@ -16,7 +16,7 @@ For one field the narrower place counts: a cell of the row before its ``case`` t
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from typing import Any
 from ..hardware.errors import InputError
 from ..models.pins import Pin
 from .cells import did_you_mean, pin_of_cell
-from .tables import CaseRow
+from .rows_in import CaseRow
 
-__all__ = ["PinsFile", "pinned_rows", "read_pins"]
+__all__ = ["PinsFile", "check_names", "pinned_rows", "read_pins"]
 
 _TABLES = ("pins", "case")
 
@@ -86,20 +86,25 @@ def _pins(file: str, name: str, table: Any) -> tuple[Pin, ...]:
     return tuple(pins)
 
 
-def pinned_rows(rows: Iterable[CaseRow], pins: PinsFile) -> list[CaseRow]:
-    """The rows with the pins of the file added.
+def check_names(pins: PinsFile, names: Callable[[], Iterable[str]]) -> None:
+    """See that every pinned case is among the cases; ``names`` gives their names, each time anew.
 
     Raises:
         InputError: the file pins a case that no row has.
     """
-    rows = list(rows)
-    names = {row.cells["case_id"] for row in rows}
+    missing = set(pins.of_case)
+    if missing:
+        missing.difference_update(names())
     for name in pins.of_case:
-        if name not in names:
-            raise InputError(f'[case."{name}"]: no row has this case_id{did_you_mean(name, names)}', file=pins.file)
-    return [
-        replace(row, pins=_merged(pins.all_rows, pins.of_case.get(row.cells["case_id"], ()), row.pins)) for row in rows
-    ]
+        if name in missing:
+            hint = did_you_mean(name, names())
+            raise InputError(f'[case."{name}"]: no row has this case_id{hint}', file=pins.file)
+
+
+def pinned_rows(rows: Iterable[CaseRow], pins: PinsFile) -> Iterator[CaseRow]:
+    """The rows with the pins of the file added."""
+    for row in rows:
+        yield replace(row, pins=_merged(pins.all_rows, pins.of_case.get(row.cells["case_id"], ()), row.pins))
 
 
 def _merged(*groups: tuple[Pin, ...]) -> tuple[Pin, ...]:

@@ -7,6 +7,7 @@ the row it had: the row is tried once more on a new worker and then reported as 
 
 from __future__ import annotations
 
+import os
 import pickle
 import selectors
 import signal
@@ -14,8 +15,9 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
@@ -35,9 +37,15 @@ class Crash:
 class _Worker:
     """One process and the row it works on."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-c", "from tileproof.solver.workers import serve; serve()"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, preload: Sequence[str]) -> None:
+        code = "import sys; from tileproof.solver.workers import serve; serve(sys.argv[1:])"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *preload],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # A group of its own: Ctrl-C in a terminal reaches the parent, which decides what it means.
+            process_group=0 if os.name == "posix" else None,
+        )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.input: BinaryIO = self.process.stdin  # type: ignore[assignment]
@@ -62,11 +70,13 @@ class _Row:
 class WorkerPool:
     """A number of workers that run ``call(payload)`` for many payloads; use as a context manager.
 
-    ``call`` must be importable by name (a module-level function) and pure; payloads and results are pickled.
+    ``call`` must be importable by name (a module-level function) and pure; payloads and results are pickled. Workers
+    import the modules ``preload`` while they wait for their first row.
     """
 
-    def __init__(self, call: Callable[[Any], Any], jobs: int) -> None:
+    def __init__(self, call: Callable[[Any], Any], jobs: int, *, preload: Sequence[str] = ()) -> None:
         self._call = call
+        self._preload = preload
         self._selector = selectors.DefaultSelector()
         self._idle: list[_Worker] = []
         self._workers: list[_Worker] = []
@@ -74,7 +84,7 @@ class WorkerPool:
             self._add()
 
     def _add(self) -> None:
-        worker = _Worker()
+        worker = _Worker(self._preload)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         self._idle.append(worker)
@@ -178,11 +188,13 @@ def _read(pipe: BinaryIO, size: int) -> bytes:
     return data
 
 
-def serve() -> None:
+def serve(preload: Sequence[str] = ()) -> None:
     """Answer calls from standard input until it closes (the worker's main loop)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
+    for module in preload:
+        import_module(module)
     while True:
         try:
             call, payload = _receive(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -86,6 +87,20 @@ Pins = Annotated[
 TimeLimit = Annotated[
     str, typer.Option("--time-limit", metavar="S", help="Most time for one branch of one case, seconds.")
 ]
+Jobs = Annotated[
+    str | None,
+    typer.Option(
+        "--jobs", metavar="N", help="Processes that work at once, 1 or more; default the cores, fewer for short inputs."
+    ),
+]
+Library = Annotated[
+    Path | None,
+    typer.Option(
+        "--library",
+        metavar="FILE",
+        help="Plan library (SQLite, made when it is not there): known answers are taken from it, new ones kept in it.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
@@ -104,6 +119,23 @@ def seconds_of(text: str) -> float:
 
         raise InputError(f"--time-limit: {text!r} is no time; give seconds above 0")
     return seconds
+
+
+def jobs_of(text: str | None, rows: int | None) -> int:
+    """The number of processes for a number of rows (None: not known).
+
+    Raises:
+        InputError: it is no whole number above zero.
+    """
+    from ..executors import default_jobs
+
+    if text is None:
+        return default_jobs(rows)
+    if not text.isdecimal() or not 0 < len(text) < 5 or int(text) < 1:
+        from ...hardware.errors import InputError
+
+        raise InputError(f"--jobs: {text!r} is no number of processes; give a whole number, 1 to 9999")
+    return int(text) if rows is None else max(1, min(int(text), rows))
 
 
 def case_of(texts: dict[str, str | None], b: str | None, flags: dict[str, bool]) -> BmmCase:

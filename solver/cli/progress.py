@@ -14,9 +14,12 @@ _REFRESH: Final = 0.2
 
 
 class Progress:
-    """A bar when stderr is a terminal, else a plain line after two seconds, repeated every ``repeat`` seconds."""
+    """A bar when stderr is a terminal, else a plain line after two seconds, repeated every ``repeat`` seconds.
 
-    def __init__(self, what: str, total: int, *, repeat: float | None = None) -> None:
+    ``total`` is ``None`` when it is not known.
+    """
+
+    def __init__(self, what: str, total: int | None, *, repeat: float | None = None) -> None:
         self._what = what
         self._total = total
         self._repeat = repeat
@@ -52,7 +55,8 @@ class Progress:
         while True:
             seconds = time.monotonic() - self._started
             now = f", now {self._text}" if self._text else ""
-            print(f"{self._done} of {self._total} {self._what} after {seconds:.0f} s{now}", file=sys.stderr, flush=True)
+            of = "" if self._total is None else f" of {self._total}"
+            print(f"{self._done}{of} {self._what} after {seconds:.0f} s{now}", file=sys.stderr, flush=True)
             if self._repeat is None or self._stop.wait(self._repeat):
                 return
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,32 +14,31 @@ from .options import (
     DEFAULT_TIME_LIMIT,
     Environment,
     Hardware,
+    Jobs,
+    Library,
     Rules,
     TimeLimit,
     seconds_of,
 )
-from .progress import Progress
-from .shell import ExitCode, say_error
-
-if TYPE_CHECKING:
-    from ..batch import RowOutcome, Summary
-
-#: Seconds between progress lines when stderr is no terminal.
-_REPEAT = 5.0
 
 
 def recommend(
     cases: Annotated[
         Path,
         typer.Argument(
-            metavar="CASES.csv",
-            help="Columns: m, n, k, and as you like case_id, b (or batch_a and batch_b, as 6x1), dtype, out_dtype, "
+            metavar="CASES",
+            help="Cases: .csv, .jsonl (one object a line) or .parquet. Columns: m, n, k, "
+            "and as you like case_id, b (or batch_a and batch_b, as 6x1), dtype, out_dtype, "
             "trans_a, trans_b, bias, bias_batch, format_b; and pin_<plan field>, as 128, 64..256, >=4 or b.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write one result row for each case (CSV).")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Where to write one result row for each case: .csv, .jsonl or .parquet."),
+    ],
     plans: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the winning plans (CSV); default nowhere.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the winning plans, by ending as --out; default nowhere."),
     ] = None,
     pins: Annotated[
         Path | None,
@@ -60,43 +58,37 @@ def recommend(
     explain: Annotated[
         bool, typer.Option("--explain", help="Add columns conflict_<branch>: the rules that make it infeasible.")
     ] = False,
+    jobs: Jobs = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Work on a dask cluster instead: tcp://host:port of its scheduler, or local."
+        ),
+    ] = None,
+    library: Library = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on where the same command was interrupted (its rows are in FILE.partial)."),
+    ] = False,
 ) -> None:
-    """Best tiling for every row of a CSV file.
+    """Best tiling for every row of a table, in order; memory does not grow with the table.
+
+    After Ctrl-C the finished rows are in FILE.partial, and --resume goes on. A row whose worker process dies is tried
+    once more and then reported in its error cell; the exit code is then 70.
 
     Example: tileproof recommend examples/cases.csv --out result.csv --plans plans.csv
     """
     seconds = seconds_of(time_limit)
-    from ..files import check_targets
-    from ..tables import plan_table, read_cases, result_table, write_tables
+    from .recommend_run import Request, run
 
-    check_targets([path for path in (out, plans) if path is not None], cases)
-    rows = read_cases(cases)
-    if pins is not None:
-        from ..pins_file import pinned_rows, read_pins
-
-        rows = pinned_rows(rows, read_pins(pins))
-    from ..batch import recommend_rows, settings_of, summary_of
-
-    settings = settings_of(hardware, rules, environment, seconds, all_branches=all_branches, explain=explain)
-    outcomes: list[RowOutcome] = []
-    with Progress("cases", len(rows), repeat=_REPEAT) as progress:
-        for outcome in recommend_rows(rows, settings):
-            outcomes.append(outcome)
-            progress.update(len(outcomes))
-            if outcome.error is not None:
-                say_error(str(outcome.error))
-    tables = {out: result_table(outcomes, settings)}
-    if plans is not None:
-        tables[plans] = plan_table(outcomes)
-    write_tables(tables)
-    summary = summary_of(outcomes)
-    print(summary.text(), file=sys.stderr)
-    raise typer.Exit(_exit_code(summary))
-
-
-def _exit_code(summary: Summary) -> ExitCode:
-    if summary.bad:
-        return ExitCode.BAD_INPUT
-    if summary.unproven:
-        return ExitCode.OPEN
-    return ExitCode.INFEASIBLE if summary.infeasible else ExitCode.SOLVED
+    request = Request(
+        cases=cases,
+        out=out,
+        plans=plans,
+        pins=pins,
+        jobs=jobs,
+        cluster=cluster,
+        library=library,
+        resume=resume,
+    )
+    raise typer.Exit(run(request, hardware, rules, environment, seconds, all_branches=all_branches, explain=explain))

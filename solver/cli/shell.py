@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 
 #: Set to anything to see the traceback of an unexpected error.
 TRACEBACK_VARIABLE: Final = "TILEPROOF_TRACEBACK"
+_sentences: list[Callable[[], str]] = []
 #: Seconds for an orderly end after Ctrl-C; OR-Tools, inside a run, would not notice it.
 _GRACE: Final = 1.0
 
@@ -70,12 +72,33 @@ def say_error(sentence: str) -> None:
         print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
 
 
+@contextlib.contextmanager
+def last_words(sentence: Callable[[], str]) -> Iterator[None]:
+    """What to say when the command is interrupted inside this block, instead of ``interrupted``."""
+    _sentences[:] = [sentence]
+    try:
+        yield
+    except KeyboardInterrupt:
+        said = sentence()
+        _sentences[:] = [lambda: said]  # until it is reported
+        raise
+    except BaseException:
+        _sentences.clear()
+        raise
+    _sentences.clear()
+
+
+def _last_words() -> str:
+    return _sentences[-1]() if _sentences else "interrupted"
+
+
 def report(error: BaseException) -> ExitCode | None:
     """Tell the user what is wrong, in one sentence; the exit code, or ``None`` when the exception is none of ours."""
     if isinstance(error, typer.Exit | SystemExit | GeneratorExit):
         return None
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        say_error("interrupted")
+        say_error(_last_words())
+        _sentences.clear()
         return ExitCode.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
@@ -132,5 +155,5 @@ def _end_on_interrupt(read: int) -> None:
     time.sleep(_GRACE)
     if sys.stderr.isatty():
         os.write(2, b"\x1b[?25h\n")  # a progress bar hides the cursor
-    os.write(2, b"error: interrupted\n")
+    os.write(2, f"error: {_last_words()}\n".encode(errors="backslashreplace"))
     os._exit(ExitCode.INTERRUPTED)

@@ -12,7 +12,7 @@ import pytest
 import tileproof
 from tileproof.hardware import InternalError
 from tileproof.models.plan import BRANCHES, PLAN_FIELDS
-from tileproof.solver import batch, files, tables
+from tileproof.solver import batch, rows_out, tables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cases.csv"
 GOOD = """case_id,batch_a,batch_b,m,n,k,dtype,out_dtype,trans_a,trans_b,bias,bias_batch,format_b
@@ -143,7 +143,7 @@ BAD_ROWS = {
 def test_bad_rows_are_named_and_the_others_done(run: Any, tmp_path: Path, targets: tuple[str | Path, ...]) -> None:
     header, *good = GOOD.splitlines()
     cases = write(tmp_path / "cases.csv", "\n".join([header, good[0], *BAD_ROWS, good[1], ""]))
-    answer = run("recommend", cases, *targets)
+    answer = run("recommend", cases, *targets, "--jobs", "1")
     assert (answer.exit_code, answer.stdout) == (2, "")
     expected = []
     for number, text in enumerate(BAD_ROWS.values(), start=3):
@@ -221,23 +221,32 @@ def test_targets_that_cannot_be_written(run: Any, cases: Path, tmp_path: Path) -
     assert cases.read_text() == GOOD
 
 
-def test_a_crash_while_writing_leaves_the_old_files(
+def test_a_full_disk_leaves_the_old_files_and_a_run_to_go_on_from(
     run: Any, cases: Path, targets: tuple[str | Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "result.csv").write_text("old")
-    real = files._write
+    real = rows_out._Part.write
 
-    def fail_on_plans(writer: Any, path: Path, mode: str) -> None:
-        real(writer, path, mode)
-        if "plans" in path.name:
+    def fail_on_the_second_plan(part: Any, cells: Any) -> None:
+        if "plans" in part.path.name and cells[0] == "second":
             raise OSError(28, "No space left on device")
+        real(part, cells)
 
-    monkeypatch.setattr(files, "_write", fail_on_plans)
+    monkeypatch.setattr(rows_out._Part, "write", fail_on_the_second_plan)
     answer = run("recommend", cases, *targets)
     assert answer.exit_code == 2
-    assert "No space left on device" in answer.stderr
+    assert answer.stderr == (
+        "1 of 3 rows are finished; continue with the same command and --resume\n"
+        "error: output: No space left on device\n"
+    )
     assert (tmp_path / "result.csv").read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["cases.csv", "result.csv"]
+    parts = {"plans.csv.partial", "result.csv.partial", "result.csv.partial.json"}
+    assert set(os.listdir(tmp_path)) == {"cases.csv", "result.csv", *parts}
+    monkeypatch.undo()
+    assert run("recommend", cases, *targets, "--resume").exit_code == 0
+    assert [row["case_id"] for row in read(tmp_path / "result.csv")] == ["first", "second", "row4"]
+    assert [row["case_id"] for row in read(tmp_path / "plans.csv")] == ["first", "second", "row4"]
+    assert set(os.listdir(tmp_path)) == {"cases.csv", "result.csv", "plans.csv"}
 
 
 def test_result_goes_through_a_link_and_into_a_pipe(run: Any, cases: Path, tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""Where rows are worked on: in this process, in worker processes, or on a cluster; results in input order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from .workers import WorkerPool
+
+__all__ = ["Executor", "InProcess", "default_jobs", "open_executor"]
+
+#: Starting a worker costs about as much as a few rows; without a wish, so many rows each are worth one.
+_ROWS_PER_WORKER: Final = 8
+
+
+class Executor(Protocol):
+    """Runs one pure function for many payloads; use as a context manager."""
+
+    def map(self, payloads: Iterable[Any]) -> Iterator[Any]:
+        """Results in the order of the payloads; a ``Crash`` (of ``workers``) where a worker died twice."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class InProcess:
+    """Runs ``call`` here, one payload after the other."""
+
+    def __init__(self, call: Callable[[Any], Any]) -> None:
+        self._call = call
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def map(self, payloads: Iterable[Any]) -> Iterator[Any]:
+        """Results in the order of the payloads."""
+        return map(self._call, payloads)
+
+
+def default_jobs(rows: int | None) -> int:
+    """Processes for a number of rows (None: not known): the cores, fewer for a short table."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if rows is None else max(1, min(cores, rows // _ROWS_PER_WORKER))
+
+
+def open_executor(
+    call: Callable[[Any], Any], *, jobs: int, cluster: str | None = None, preload: tuple[str, ...] = ()
+) -> Executor:
+    """The executor for ``jobs`` processes (1 is this one), or for a dask cluster.
+
+    Args:
+        call: a pure function of a module.
+        jobs: how many processes, at least 1.
+        cluster: ``local`` or the scheduler's ``tcp://host:port``; then ``jobs`` does not count.
+        preload: modules that worker processes import before their first row.
+
+    Raises:
+        InputError: dask is not installed, or the cluster cannot be used.
+    """
+    if cluster is not None:
+        from .cluster import ClusterPool
+
+        return ClusterPool(call, cluster)
+    return InProcess(call) if jobs == 1 else WorkerPool(call, jobs, preload=preload)
