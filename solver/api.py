@@ -19,6 +19,7 @@ from .result import BranchResult, BufferUse, CaseResult, Status
 
 if TYPE_CHECKING:
     from .branch import Solved, SolveOptions
+    from .library import PlanLibrary
 
 #: A later branch must be this much faster than an earlier one to win: 1000 * T <= 1001 * T_min (design section 8).
 _TOLERANCE = (1000, 1001)
@@ -68,6 +69,7 @@ def solve(
     options: SolveOptions | None = None,
     all_branches: bool = True,
     on_branch: Callable[[BranchName, BranchResult], None] | None = None,
+    library: PlanLibrary | None = None,
 ) -> CaseResult:
     """Best tiling of every asked branch, and the winner.
 
@@ -82,9 +84,10 @@ def solve(
         options: time limit, tie-break, explanations, model dump.
         all_branches: solve every branch out; otherwise stop one as ``dominated`` once it cannot win.
         on_branch: called after each branch (progress).
+        library: where a proven answer is looked up first, and kept.
 
     Raises:
-        InputError: an argument is not known.
+        InputError: an argument is not known, or the library is damaged.
     """
     from .branch import SolveOptions, solve_branch
 
@@ -95,35 +98,51 @@ def solve(
     options = options or SolveOptions()
     if pins:
         options = replace(options, pins=(*options.pins, *parse_pins(pins)))
+    question = None
+    if library is not None:
+        from .library import Question
+
+        texts = tuple(pin.text for pin in options.pins)
+        how = (all_branches, options.tie_break, options.explain)
+        question = Question(ctx.spec, rules, environment, tuple(branches), texts, *how)
+        if options.dump_models is None and (known := library.get(question, ctx.case)) is not None:
+            return known
     solved: dict[BranchName, Solved] = {}
     for name in _order(ctx, branches, all_branches):
-        known = [s.evaluation.ticks for s in solved.values() if s.evaluation is not None]
+        ticks = [s.evaluation.ticks for s in solved.values() if s.evaluation is not None]
         stop_above = None
-        if not all_branches and known:
-            stop_above = min(known) * _TOLERANCE[1] // _TOLERANCE[0]
+        if not all_branches and ticks:
+            stop_above = min(ticks) * _TOLERANCE[1] // _TOLERANCE[0]
         solved[name] = solve_branch(ctx, name, options, stop_above)
         if options.dump_models is not None:
             _dump(ctx, name, solved[name], options)
         if on_branch is not None:
             on_branch(name, solved[name].result)
     result = assemble(ctx, {name: solved[name] for name in BRANCHES if name in solved})
-    if not options.pins:
-        return result
-    price = None
-    if result.best is not None:
-        free = replace(options, pins=(), tie_break=False, explain=False, dump_models=None)
-        without = solve(
-            case,
-            hardware=ctx.spec,
-            rules=rules,
-            environment=environment,
-            branches=branches,
-            options=free,
-            all_branches=False,
-        )
-        if "open" not in (result.verdict, without.verdict):
-            price = _least_us(result) - _least_us(without)
-    return result.model_copy(update={"pins": [pin.text for pin in options.pins], "price_of_pins_us": price})
+    if options.pins:
+        price = _price_of_pins(ctx, result, branches, options)
+        result = result.model_copy(update={"pins": [pin.text for pin in options.pins], "price_of_pins_us": price})
+    if library is not None and question is not None:
+        library.put(question, result)
+    return result
+
+
+def _price_of_pins(
+    ctx: Context, result: CaseResult, branches: Sequence[BranchName], options: SolveOptions
+) -> float | None:
+    """How much longer the best plan takes with the pins, in microseconds; None when that is not known."""
+    if result.best is None:
+        return None
+    without = solve(
+        ctx.case,
+        hardware=ctx.spec,
+        rules=ctx.profile,
+        environment=ctx.environment,
+        branches=branches,
+        options=replace(options, pins=(), tie_break=False, explain=False, dump_models=None),
+        all_branches=False,
+    )
+    return None if "open" in (result.verdict, without.verdict) else _least_us(result) - _least_us(without)
 
 
 def _least_us(result: CaseResult) -> float:

@@ -5,12 +5,12 @@ A row is a tiling with its case in the same file: plan columns and case columns,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
 from pydantic import ValidationError
 
 from ..hardware import NpuSpec
@@ -19,25 +19,47 @@ from ..models.case import BmmCase, explain_validation
 from ..models.context import Context
 from ..models.plan import Plan
 from .advice import advice
-from .cells import case_fields
+from .answers import cells_of
+from .cells import case_fields, did_you_mean
 from .changes import Change, best_change
+from .columns import CASE_COLUMNS, PLAN_COLUMNS
 from .describe import deciding_parameters
 from .gap import Gap, gap_of
 from .judge import Judgement, judge
-from .plan_input import plan_fields, read_table
+from .plan_input import check_header, plan_fields
+from .rows_in import TextRow, TextRows
 from .settings import Settings
-from .tables import CASE_COLUMNS, PLAN_COLUMNS, table_of
 from .vendor_rows import is_vendor_header, read_vendor_row
 
-__all__ = ["AuditRow", "Audited", "audit_rows", "audit_table", "read_audit", "to_json"]
+__all__ = [
+    "MARKDOWN_HEAD",
+    "OUT_COLUMNS",
+    "AuditReader",
+    "AuditRow",
+    "Audited",
+    "Auditor",
+    "audit_cells",
+    "audit_rows",
+    "markdown",
+    "markdown_row",
+    "read_audit",
+    "to_json",
+]
 
 #: Fields of a plan that are open unless the row gives them; single changes derive them anew.
 _DERIVED: Final = ("swizzle_w", "single_core_m", "single_core_n")
+#: Cases whose solved optima are kept.
+_CONTEXTS: Final = 256
 _AUDIT_COLUMNS: Final = (*CASE_COLUMNS, "b", *(name for name in PLAN_COLUMNS if name not in CASE_COLUMNS))
 OUT_COLUMNS: Final[tuple[str, ...]] = (
     "row", "case_id", "legal", "violations", "branch", "chosen", "latency_us", "latency_ticks", "branch_optimum_us",
     "optimum_us", "regret_pct", "roofline_us", "roofline_ratio", "bottleneck", "first_change", "advice", "error",
 )  # fmt: skip
+MARKDOWN_HEAD: Final = (
+    "| row | case | strategy | tiling | latency us | branch optimum us | optimum us | regret % | x roofline | "
+    "first change |",
+    "|---|---|---|---|---:|---:|---:|---:|---:|---|",
+)
 
 
 @dataclass(frozen=True)
@@ -79,31 +101,64 @@ class Audited:
 
 
 # -- reading
-def read_audit(path: Path, base: NpuSpec) -> tuple[list[AuditRow], list[InputError]]:
-    """Tilings of a file, and what is wrong with its header. ``base`` is the chip (a vendor row changes its cores).
+class AuditReader:
+    """Tilings of a file, one after the other; iterate over it once. A bad row carries its error.
+
+    ``errors`` are the columns that are not known; in JSON Lines, where every row names its own, rows have these errors.
+
+    Args:
+        path: the file; its ending tells the format.
+        base: the chip (a vendor row changes its cores).
 
     Raises:
         InputError: the file cannot be read, or it has neither the vendor's columns nor those of a case.
     """
-    table = read_table(path, None, "tiling")
-    vendor = is_vendor_header(table.header)
-    if not vendor:
-        table = read_table(path, _AUDIT_COLUMNS, "tiling")
-        missing = [name for name in ("m", "n", "k") if name not in table.header]
-        if missing:
-            text = f"column {missing[0]} missing; needed are m, n, k and plan columns, or the vendor's field names"
-            raise InputError(text, file=path, row=1)
-    rows = []
-    for number, texts, error in table.rows:
+
+    def __init__(self, path: Path, base: NpuSpec) -> None:
+        self._path, self._base = path, base
+        self._rows = TextRows(path, "tiling")
+        self.errors: list[InputError] = []
+        header = self._rows.header
+        self._vendor = None if header is None else is_vendor_header(header)
+        if header is not None:
+            self.errors = check_header(str(path), header, None if self._vendor else _AUDIT_COLUMNS)
+            missing = [name for name in ("m", "n", "k") if name not in header]
+            if missing and not self._vendor:
+                text = f"column {missing[0]} missing; needed are m, n, k and plan columns, or the vendor's field names"
+                raise InputError(text, file=path, row=1 if self._rows.format == "csv" else None)
+
+    def __iter__(self) -> Iterator[AuditRow]:
+        return map(self._row, self._rows)
+
+    def texts(self) -> Iterator[TextRow]:
+        """The rows as texts, instead of as tilings."""
+        return iter(self._rows)
+
+    def _row(self, row: TextRow) -> AuditRow:
+        path, number, texts = self._path, row.number, row.texts
+        vendor = is_vendor_header(list(texts)) if self._vendor is None else self._vendor
         try:
-            if error is not None:
-                raise error
-            rows.append(_vendor(path, number, texts, base) if vendor else _own(path, number, texts, base))
+            if row.error is not None:
+                raise row.error
+            if self._vendor is None and not vendor:
+                _check_keys(texts)
+            return _vendor(path, number, texts, self._base) if vendor else _own(path, number, texts, self._base)
         except InputError as wrong:
             name = texts.get("case_name") or texts.get("case_id") or ""
             placed = InputError(wrong.message, file=path, row=number, column=wrong.column)
-            rows.append(AuditRow(str(path), number, name, error=placed, strategy=texts.get("strategy", "")))
-    return rows, table.errors
+            return AuditRow(str(path), number, name, error=placed, strategy=texts.get("strategy", ""))
+
+
+def _check_keys(texts: Mapping[str, str]) -> None:
+    for name in texts:
+        if name not in _AUDIT_COLUMNS:
+            raise InputError(f"is not known{did_you_mean(name, _AUDIT_COLUMNS)}", column=repr(name))
+
+
+def read_audit(path: Path, base: NpuSpec) -> tuple[list[AuditRow], list[InputError]]:
+    """All tilings of a file, and what is wrong with its header; see :class:`AuditReader`."""
+    reader = AuditReader(path, base)
+    return list(reader), reader.errors
 
 
 def _vendor(path: Path, number: int, texts: dict[str, str], base: NpuSpec) -> AuditRow:
@@ -128,20 +183,30 @@ def _own(path: Path, number: int, texts: dict[str, str], base: NpuSpec) -> Audit
 
 
 # -- judging
-def audit_rows(rows: Iterable[AuditRow], settings: Settings) -> Iterator[Audited]:
-    """Audit the rows in order; equal cases on equal chips are solved once."""
-    contexts: dict[tuple[BmmCase, NpuSpec], Context] = {}
-    for row in rows:
+class Auditor:
+    """Audits tilings; what was solved for a case is kept for its other tilings, unless many cases come between."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._context = lru_cache(maxsize=_CONTEXTS)(self._context_of)
+
+    def _context_of(self, case: BmmCase, spec: NpuSpec) -> Context:
+        return Context.of(case, spec, self._settings.rules, self._settings.environment)
+
+    def audit(self, row: AuditRow) -> Audited:
+        """The verdict on a row; a bad row keeps its error."""
         if row.case is None or row.spec is None or row.given is None:
-            yield Audited(row, error=row.error)
-            continue
-        key = (row.case.model_copy(update={"case_id": ""}), row.spec)
-        if key not in contexts:
-            contexts[key] = Context.of(row.case, row.spec, settings.rules, settings.environment)
+            return Audited(row, error=row.error)
         try:
-            yield _audited(row, contexts[key], settings)
+            context = self._context(row.case.model_copy(update={"case_id": ""}), row.spec)
+            return _audited(row, context, self._settings)
         except InputError as error:
-            yield Audited(row, error=InputError(error.message, file=row.file, row=row.number, column=error.column))
+            return Audited(row, error=InputError(error.message, file=row.file, row=row.number, column=error.column))
+
+
+def audit_rows(rows: Iterable[AuditRow], settings: Settings) -> Iterator[Audited]:
+    """Audit the rows in order."""
+    return map(Auditor(settings).audit, rows)
 
 
 def _audited(row: AuditRow, ctx: Context, settings: Settings) -> Audited:
@@ -204,38 +269,34 @@ def to_json(result: Audited) -> dict[str, Any]:
     }
 
 
-def audit_table(results: Iterable[Audited]) -> pd.DataFrame:
-    """One row for each tiling, in the order of the input; violations with both sides."""
-
-    def cells(result: Audited) -> dict[str, Any]:
-        document = to_json(result)
-        if result.judgement is not None:
-            document["violations"] = "; ".join(result.judgement.violations)
-            document["chosen"] = "; ".join(result.judgement.chosen)
-        return document
-
-    return table_of((cells(result) for result in results), OUT_COLUMNS)
+def audit_cells(result: Audited) -> tuple[str, ...]:
+    """The row of a tiling in the order of :data:`OUT_COLUMNS`; violations with both sides."""
+    document = to_json(result)
+    if result.judgement is not None:
+        document["violations"] = "; ".join(result.judgement.violations)
+        document["chosen"] = "; ".join(result.judgement.chosen)
+    return cells_of(document, OUT_COLUMNS)
 
 
 def markdown(results: Iterable[Audited]) -> str:
     """The table of ``docs/audit.md``."""
-    head = "row|case|strategy|tiling|latency us|branch optimum us|optimum us|regret %|x roofline|first change"
-    lines = [f"| {head.replace('|', ' | ')} |", "|---|---|---|---|---:|---:|---:|---:|---:|---|"]
-    for result in results:
-        document = to_json(result)
-        if "error" in document:
-            row = [document["row"], document["case_id"], result.row.strategy, document["error"], *[""] * 6]
-            lines.append(f"| {' | '.join(map(str, row))} |")
-            continue
-        numbers = [_number(document[name], 2) for name in ("latency_us", "branch_optimum_us", "optimum_us")]
-        numbers += [_number(document["regret_pct"], 1), _number(document["roofline_ratio"], 2)]
-        evaluation = result.judgement.evaluation if result.judgement is not None else None
-        plan = "" if evaluation is None else f": {deciding_parameters(evaluation.plan)}"
-        broken = f"; breaks {', '.join(document['violations'])}" if document["violations"] else ""
-        tiling = f"{document['branch']}{plan}{broken}"
-        row = [document["row"], document["case_id"], result.row.strategy, tiling, *numbers, document["first_change"]]
-        lines.append(f"| {' | '.join(map(str, row))} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*MARKDOWN_HEAD, *map(markdown_row, results)]) + "\n"
+
+
+def markdown_row(result: Audited) -> str:
+    """A tiling as a row of that table."""
+    document = to_json(result)
+    if "error" in document:
+        row = [document["row"], document["case_id"], result.row.strategy, document["error"], *[""] * 6]
+        return f"| {' | '.join(map(str, row))} |"
+    numbers = [_number(document[name], 2) for name in ("latency_us", "branch_optimum_us", "optimum_us")]
+    numbers += [_number(document["regret_pct"], 1), _number(document["roofline_ratio"], 2)]
+    evaluation = result.judgement.evaluation if result.judgement is not None else None
+    plan = "" if evaluation is None else f": {deciding_parameters(evaluation.plan)}"
+    broken = f"; breaks {', '.join(document['violations'])}" if document["violations"] else ""
+    tiling = f"{document['branch']}{plan}{broken}"
+    row = [document["row"], document["case_id"], result.row.strategy, tiling, *numbers, document["first_change"]]
+    return f"| {' | '.join(map(str, row))} |"
 
 
 def _number(value: float | None, digits: int) -> str:

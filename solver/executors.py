@@ -11,8 +11,8 @@ from .workers import WorkerPool
 
 __all__ = ["Executor", "InProcess", "default_jobs", "open_executor"]
 
-#: Starting a worker costs about as much as a few rows; without a wish, so many rows each are worth one.
-_ROWS_PER_WORKER: Final = 8
+#: Starting a worker costs about as much as a few rows; unless asked for, it must have so many.
+_WORTH: Final = 8
 
 
 class Executor(Protocol):
@@ -47,10 +47,10 @@ class InProcess:
         return map(self._call, payloads)
 
 
-def default_jobs(rows: int | None) -> int:
-    """Processes for a number of rows (None: not known): the cores, fewer for a short table."""
+def default_jobs(rows: int | None, worth: int = _WORTH) -> int:
+    """Processes for a number of rows (None: not known): the cores, but one for ``worth`` rows at most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores if rows is None else max(1, min(cores, rows // _ROWS_PER_WORKER))
+    return cores if rows is None else max(1, min(cores, rows // worth))
 
 
 def open_executor(

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from types import TracebackType
@@ -82,7 +82,7 @@ class Question:
     def _asked(self) -> str:
         return _compact(
             {
-                "hardware": self.spec.fingerprint(),
+                "hardware": _fingerprint(self.spec),
                 "hardware_name": self.spec.name,
                 "rules": self.rules,
                 "environment": self.environment,
@@ -92,6 +92,11 @@ class Question:
                 "model": MODEL_VERSION,
             }
         )
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(spec: NpuSpec) -> str:
+    return spec.fingerprint()
 
 
 def _compact(data: dict[str, Any]) -> str:

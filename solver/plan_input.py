@@ -16,7 +16,7 @@ from ..models.plan import PLAN_FIELDS, Plan
 from .cells import did_you_mean
 from .tables import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, read_records
 
-__all__ = ["CaseIndex", "TextTable", "plan_fields", "read_table"]
+__all__ = ["CaseIndex", "TextTable", "check_header", "plan_fields", "read_table"]
 
 #: Fields that may be 0.
 _ZERO: Final = ("fixpipe_unitflag", "iterate_order", "workspace_bytes")
@@ -45,15 +45,7 @@ def read_table(path: Path, known: Sequence[str] | None, what: str) -> TextTable:
         raise InputError("the file is empty; the first line must name the columns", file=file)
     (_, first), *rest = records
     table = TextTable(file, [name.strip() for name in first])
-    if len(table.header) == 1 and any(separator in table.header[0] for separator in ";\t|"):
-        raise InputError("the columns are not separated by commas", file=file, row=1)
-    twice = [name for name, count in Counter(table.header).items() if count > 1]
-    if twice:
-        raise InputError("is there more than once", file=file, row=1, column=repr(twice[0]))
-    for name in table.header if known is not None else ():
-        if name not in (known or ()):
-            hint = did_you_mean(name, known or ())
-            table.errors.append(InputError(f"is not known and left out{hint}", file=file, row=1, column=repr(name)))
+    table.errors = check_header(file, table.header, known)
     if not rest:
         raise InputError(f"there is no {what} below the header", file=file)
     for number, cells in rest:
@@ -63,6 +55,25 @@ def read_table(path: Path, known: Sequence[str] | None, what: str) -> TextTable:
         texts = dict(zip(table.header, (cell.strip() for cell in cells), strict=False))
         table.rows.append((number, texts, error))
     return table
+
+
+def check_header(file: str, header: Sequence[str], known: Sequence[str] | None) -> list[InputError]:
+    """What is wrong with single columns of a header: unknown ones are left out; ``known`` = None takes every column.
+
+    Raises:
+        InputError: the header is no list of columns, or names a column twice.
+    """
+    if len(header) == 1 and any(separator in header[0] for separator in ";\t|"):
+        raise InputError("the columns are not separated by commas", file=file, row=1)
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise InputError("is there more than once", file=file, row=1, column=repr(twice[0]))
+    errors = []
+    for name in header if known is not None else ():
+        if name not in (known or ()):
+            hint = did_you_mean(name, known or ())
+            errors.append(InputError(f"is not known and left out{hint}", file=file, row=1, column=repr(name)))
+    return errors
 
 
 def plan_fields(texts: Mapping[str, Any]) -> dict[str, Any]:

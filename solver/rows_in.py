@@ -10,7 +10,7 @@ import csv
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -238,15 +238,19 @@ class Scan:
     sha256: str
 
 
-def scan(path: Path) -> Scan | None:
-    """Read a case table once, to find what is wrong with the whole file before the work; None for a pipe.
+def scan(path: Path, texts: Callable[[], Iterable[TextRow]]) -> Scan | None:
+    """Read a table once, to find what is wrong with the whole file before the work; None for a pipe.
+
+    Args:
+        path: the file.
+        texts: its rows, read anew.
 
     Raises:
-        InputError: as :class:`CaseReader`.
+        InputError: as the reader of ``texts``.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         return None
-    rows = sum(1 for _ in CaseReader(path).texts())
+    rows = sum(1 for _ in texts())
     with path.open("rb") as stream:
         return Scan(rows, hashlib.file_digest(stream, "sha256").hexdigest())
 

@@ -121,8 +121,8 @@ def seconds_of(text: str) -> float:
     return seconds
 
 
-def jobs_of(text: str | None, rows: int | None) -> int:
-    """The number of processes for a number of rows (None: not known).
+def jobs_of(text: str | None, rows: int | None, **worth: int) -> int:
+    """The number of processes for a number of rows (None: not known); ``worth`` as ``default_jobs`` takes it.
 
     Raises:
         InputError: it is no whole number above zero.
@@ -130,7 +130,7 @@ def jobs_of(text: str | None, rows: int | None) -> int:
     from ..executors import default_jobs
 
     if text is None:
-        return default_jobs(rows)
+        return default_jobs(rows, **worth)
     if not text.isdecimal() or not 0 < len(text) < 5 or int(text) < 1:
         from ...hardware.errors import InputError
 

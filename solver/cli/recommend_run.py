@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from ... import __version__
-from ...hardware.errors import InputError, TileproofError
+from ...hardware.errors import InputError
 from ...models.context import MODEL_VERSION
 from ..answers import CRASHED, RowAnswer, result_columns
 from ..batch import PRELOAD, Batch, Settings, Summary, settings_of, solve_row
@@ -25,13 +24,10 @@ from ..pins_file import PinsFile, check_names, pinned_rows, read_pins
 from ..rows_in import CaseReader, CaseRow, Scan, name_of, scan
 from ..rows_out import Draft, Table
 from .options import jobs_of
-from .progress import Progress
-from .shell import ExitCode, last_words, say_error
+from .run_progress import file_hash, run_progress
+from .shell import ExitCode, say_error
 
 __all__ = ["Request", "run"]
-
-#: Seconds between progress lines when stderr is no terminal.
-_REPEAT = 5.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ def run(
         InternalError: solver and checker disagree about a row.
     """
     _check_options(request)
-    found = scan(request.cases)
+    found = scan(request.cases, lambda: CaseReader(request.cases).texts())
     if found is None and request.resume:
         raise InputError("--resume needs the cases in a file, not in a pipe", file=request.cases)
     pins = None if request.pins is None else _read_pins(request, request.pins, found)
@@ -76,7 +72,7 @@ def run(
         library = None if request.library is None else stack.enter_context(PlanLibrary(request.library))
         executor = stack.enter_context(_executor(request, total))
         draft = stack.enter_context(_draft(request, settings, found, summary))
-        with _progress(draft, total, resumable=found is not None) as progress:
+        with run_progress("cases", draft, total) as progress:
 
             def sink(row: CaseRow, answer: RowAnswer) -> None:
                 draft.append(answer.result, answer.plan)
@@ -142,35 +138,10 @@ def _notes(request: Request, settings: Settings, found: Scan | None) -> dict[str
         "--all-branches": str(settings.all_branches),
         "--explain": str(settings.explain),
         "--plans": plans,
-        "content of the pins file": "" if request.pins is None else _sha256(request.pins),
+        "content of the pins file": "" if request.pins is None else file_hash(request.pins),
         "model version": MODEL_VERSION,
         "program version": __version__,
     }
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@contextmanager
-def _progress(draft: Draft, total: int | None, *, resumable: bool) -> Iterator[Progress]:
-    """Progress, and the word about what is finished when the run ends early."""
-
-    def finished() -> str:
-        return f"{draft.rows}{'' if total is None else f' of {total}'} rows"
-
-    hint = "continue with the same command and --resume"
-
-    def interrupted() -> str:
-        return f"interrupted after {finished()}{f'; {hint}' if resumable and draft.resumable else ''}"
-
-    with last_words(interrupted), Progress("cases", total, repeat=_REPEAT) as progress:
-        try:
-            yield progress
-        except (TileproofError, OSError):
-            if resumable and draft.resumable:
-                print(f"{finished()} are finished; {hint}", file=sys.stderr)
-            raise
 
 
 def _exit_code(verdicts: Counter[str]) -> ExitCode:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import AsJson
+from .options import AsJson, Jobs, jobs_of
 from .progress import Progress
-from .shell import ExitCode, say_error
+from .shell import ExitCode, last_words, say_error
 
 if TYPE_CHECKING:
     from ..certificate import CheckLine
 
 #: Seconds between progress lines when stderr is no terminal.
 _REPEAT = 5.0
+#: Files that make another process worth its start.
+_FILES_PER_WORKER = 2
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,13 @@ class _Checked:
     file: Path
     lines: list[CheckLine]
     error: str | None = None
+    crashed: bool = False
 
     @property
     def verdict(self) -> str:
-        """ok, rejected, not fully covered or unreadable."""
+        """ok, rejected, not fully covered, unreadable or crashed."""
+        if self.crashed:
+            return "crashed"
         if self.error is not None:
             return "unreadable"
         if not all(line.ok for line in self.lines):
@@ -41,6 +46,7 @@ class _Checked:
 
 #: Exit code of every verdict, the gravest first.
 _EXIT_CODES = {
+    "crashed": ExitCode.INTERNAL,
     "rejected": ExitCode.INFEASIBLE,
     "unreadable": ExitCode.BAD_INPUT,
     "not fully covered": ExitCode.OPEN,
@@ -56,24 +62,34 @@ def verify(
         str | None,
         typer.Option(metavar="PLANS", help="Most plans to enumerate for each claim; default as many as it takes."),
     ] = None,
+    jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
     """Check certificates without the solver: rules, times, and by enumeration optimality, infeasibility and conflicts.
 
-    Exit codes: 0 all is so; 3 a file is rejected; 2 a file is no certificate; 4 the budget ended too early.
+    Exit codes: 0 all is so; 3 a file is rejected; 2 a file is no certificate; 4 the budget ended too early; 70 a worker
+    process died of a file, twice.
 
     Example: tileproof verify proof.json --budget 1000000
     """
     plans = None if budget is None else _plans_of(budget)
+    processes = jobs_of(jobs, len(files), worth=_FILES_PER_WORKER)
     checked: list[_Checked] = []
-    with Progress("certificates", len(files), repeat=_REPEAT) as progress:
-        for file in files:
+    try:
+        with (
+            last_words(lambda: f"interrupted after {len(checked)} of {len(files)} files"),
+            Progress("certificates", len(files), repeat=_REPEAT) as progress,
+        ):
+            run = _check_here if processes == 1 else _check_in_workers
+            for one in run(files, plans, processes, progress):
+                checked.append(one)
+    finally:
+        _report(checked, as_json=as_json)
+    verdicts = {one.verdict for one in checked}
+    raise typer.Exit(next(code for verdict, code in _EXIT_CODES.items() if verdict in verdicts))
 
-            def report(branch: str, listed: int, file: Path = file) -> None:
-                progress.update(len(checked), f"{file}: {branch}: {listed} plans")
 
-            progress.update(len(checked), str(file))
-            checked.append(_check(file, plans, report))
+def _report(checked: list[_Checked], *, as_json: bool) -> None:
     for one in checked:
         if one.error is not None:
             say_error(one.error)
@@ -82,8 +98,37 @@ def verify(
     else:
         for one in checked:
             _show(one)
-    verdicts = {one.verdict for one in checked}
-    raise typer.Exit(next(code for verdict, code in _EXIT_CODES.items() if verdict in verdicts))
+
+
+def _check_here(files: list[Path], budget: int | None, _: int, progress: Progress) -> Iterator[_Checked]:
+    for done, file in enumerate(files):
+
+        def report(branch: str, listed: int, done: int = done, file: Path = file) -> None:
+            progress.update(done, f"{file}: {branch}: {listed} plans")
+
+        progress.update(done, str(file))
+        yield _check(file, budget, report)
+
+
+def _check_in_workers(files: list[Path], budget: int | None, jobs: int, progress: Progress) -> Iterator[_Checked]:
+    from ..answers import CRASHED
+    from ..executors import open_executor
+    from ..workers import Crash
+
+    with open_executor(check_file, jobs=jobs, preload=("tileproof.solver.certificate", __name__)) as executor:
+        answers = executor.map((file, budget) for file in files)
+        progress.update(0, str(files[0]))
+        for done, (file, answer) in enumerate(zip(files, answers, strict=True), start=1):
+            progress.update(done, str(files[done]) if done < len(files) else "")
+            if isinstance(answer, Crash):
+                answer = _Checked(file, [], f"{file}: {CRASHED}: {answer.text}", crashed=True)
+            yield answer
+
+
+def check_file(task: tuple[Path, int | None]) -> _Checked:
+    """Check one file in a worker, with at most so many plans for each claim."""
+    file, budget = task
+    return _check(file, budget, lambda branch, listed: None)
 
 
 def _plans_of(text: str) -> int:
