@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..hardware.errors import InputError
+from ..models.case import BmmCase
 from ..models.context import Context
 from ..models.evaluation import evaluate_plan
 from .columns import CONFLICT_COLUMNS, PLAN_COLUMNS, RESULT_COLUMNS, TIMES
@@ -15,10 +16,25 @@ from .result import CaseResult, Status
 from .rows_in import CaseRow
 from .settings import Settings
 
-__all__ = ["CRASHED", "RowAnswer", "answer_of", "cell_text", "cells_of", "refused", "result_columns"]
+__all__ = [
+    "CRASHED",
+    "ENTRY_COLUMNS",
+    "RowAnswer",
+    "answer_of",
+    "cell_text",
+    "cells_of",
+    "entry_cells",
+    "refused",
+    "result_columns",
+]
 
 #: Verdict of a row whose worker died, beside those of a result (proven, infeasible, open) and ``bad``.
 CRASHED: Final = "crashed"
+#: Columns of an exported library: what a result has, but for what belongs to a row of a run.
+ENTRY_COLUMNS: Final = (
+    "key",
+    *(name for name in (*RESULT_COLUMNS, *CONFLICT_COLUMNS) if name not in ("row", "advice", "error")),
+)
 #: Columns that name the row and not what was found: they come first in both tables.
 _IDENTITY: Final = ("case_id", "row")
 
@@ -51,13 +67,20 @@ def result_columns(settings: Settings) -> tuple[str, ...]:
 
 def answer_of(row: CaseRow, result: CaseResult, settings: Settings, *, keep: bool = False) -> RowAnswer:
     """The answer of a solved row; ``keep`` adds the document."""
-    cells = {**_case_cells(row), **_shared_cells(settings), **_result_cells(result, settings)}
+    cells = {**_case_cells(row), **_shared_cells(settings), **_result_cells(result)}
+    cells["advice"] = _advice(result, settings)
     plan = None
     if (best := result.best) is not None and best.plan is not None:
         times = {name: getattr(best, name) for name in TIMES}
         plan = cells_of({**_identity(row), **best.plan.model_dump(), **times}, PLAN_COLUMNS)
     document = stored_text(result) if keep else None
     return RowAnswer(result.verdict, cells_of(cells, result_columns(settings)), plan, None, document)
+
+
+def entry_cells(key: str, result: CaseResult) -> tuple[str, ...]:
+    """A library entry in the order of :data:`ENTRY_COLUMNS`."""
+    settings = {"hardware": result.hardware, "rules": result.rules, "environment": result.environment}
+    return cells_of({"key": key, **_fields(result.case), **settings, **_result_cells(result)}, ENTRY_COLUMNS)
 
 
 def refused(
@@ -92,17 +115,18 @@ def _shared_cells(settings: Settings) -> dict[str, Any]:
 
 def _case_cells(row: CaseRow) -> dict[str, Any]:
     """The case as it was understood; as it was written when it was not."""
-    if row.case is None:
-        return {**row.cells, **_identity(row)}
-    cells = row.case.model_dump()
+    return {**(row.cells if row.case is None else _fields(row.case)), **_identity(row)}
+
+
+def _fields(case: BmmCase) -> dict[str, Any]:
+    cells = case.model_dump()
     for side in ("batch_a", "batch_b"):
         cells[side] = "x".join(map(str, cells[side]))
-    return {**cells, **_identity(row), "out_dtype": row.case.output_dtype}
+    return {**cells, "out_dtype": case.output_dtype}
 
 
-def _result_cells(result: CaseResult, settings: Settings) -> dict[str, Any]:
+def _result_cells(result: CaseResult) -> dict[str, Any]:
     cells: dict[str, Any] = {"winner": result.winner, "verdict": result.verdict}
-    cells["advice"] = _advice(result, settings)
     cells |= {"pins": "; ".join(result.pins), "price_of_pins_us": result.price_of_pins_us}
     cells |= {f"status_{name}": branch.status.value for name, branch in result.branches.items()}
     for name, branch in result.branches.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from ..models.case import BmmCase
 from ..models.pins import PIN_FIELDS
@@ -50,5 +50,7 @@ def _column_type(name: str) -> type:
         return float
     fields: dict[str, Any] = {**Plan.model_fields, **BmmCase.model_fields}
     field = fields.get(name.removeprefix("plan_"))
-    kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+    if field is None or get_origin(field.annotation) is tuple:
+        return str
+    kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in (bool, int) if kind in kinds), str)

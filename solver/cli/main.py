@@ -16,6 +16,7 @@ from .evaluate_command import evaluate
 from .explain_command import explain
 from .export_command import export
 from .hardware_command import hardware_app
+from .library_command import library_app
 from .next_experiments_command import next_experiments
 from .recommend_command import recommend
 from .shell import Shell, watch_interrupts
@@ -32,7 +33,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Proven tilings for Batch MatMul on the Ascend 950 NPU: feasible, optimal or impossible, with the reason.",
     epilog="Exit codes: 0 solved; 2 bad input; 3 proven infeasible, or a check failed; 4 no verdict in the time limit; "
-    "70 internal error.",
+    "70 internal error, or a worker process died of a row; 130 interrupted.",
 )
 app.command("solve")(solve)
 app.command("explain")(explain)
@@ -45,6 +46,7 @@ app.command("validate")(validate)
 app.command("calibrate")(calibrate)
 app.command("next-experiments")(next_experiments)
 app.command("export")(export)
+app.add_typer(library_app, name="library")
 app.add_typer(hardware_app, name="hardware")
 
 

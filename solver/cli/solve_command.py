@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from .options import (
     FormatB,
     Hardware,
     InputType,
+    Library,
     OutputType,
     Pins,
     Rows,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from ...models.plan import BranchName
     from ..branch import SolveOptions
     from ..gap import Gap
+    from ..library import PlanLibrary
     from ..result import BranchResult, CaseResult
 
 _EXIT_CODES = {"proven": ExitCode.SOLVED, "infeasible": ExitCode.INFEASIBLE, "open": ExitCode.OPEN}
@@ -96,6 +99,7 @@ def solve(
         Path | None,
         typer.Option(metavar="FILE", help="Write what was proven as JSON, for `tileproof verify`."),
     ] = None,
+    library: Library = None,
     dump_model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the CP-SAT models as text files into DIR.")
     ] = None,
@@ -123,7 +127,9 @@ def solve(
     from ..branch import SolveOptions
 
     options = SolveOptions(time_limit=seconds, dump_models=folder, pins=pins)
-    result = _solve(case, branches, options, all_branches=not winner_only, **settings)
+    with ExitStack() as stack:
+        shelf = None if library is None else stack.enter_context(_opened(library))
+        result = _solve(case, branches, options, all_branches=not winner_only, library=shelf, **settings)
     if certificate is not None:
         _write_certificate(certificate, result, hardware)
     ladder = _ladder(result, hardware, options) if gap else None
@@ -149,6 +155,12 @@ def solve(
     if verify:
         _verify(result, hardware, options, to_stderr=as_json)
     raise typer.Exit(_EXIT_CODES[result.verdict])
+
+
+def _opened(path: Path) -> PlanLibrary:
+    from ..library import PlanLibrary
+
+    return PlanLibrary(path)
 
 
 def _ladder(result: CaseResult, hardware: str, options: SolveOptions) -> Gap | None:
