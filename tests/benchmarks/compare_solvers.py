@@ -153,7 +153,7 @@ def _seconds(values: list[float]) -> str:
 def _percent(value: float | None) -> str:
     if value is None or math.isinf(value):
         return "no plan"
-    return "0" if abs(value) <= SAME else f"{100 * value:.2g} %"
+    return "0" if abs(value) <= SAME else f"{float(f'{100 * value:.2g}'):g} %"
 
 
 def main() -> None:
