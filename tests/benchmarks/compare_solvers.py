@@ -105,8 +105,8 @@ class Comparison:
     def _row(self, name: str, items: list[tuple[str, Judged]]) -> list[str]:
         judged = [j for _, j in items]
         notes = {j.attempt.note for j in judged}
-        if notes and notes == {next(iter(notes))} and "is not installed" in next(iter(notes)):
-            return [name, notes.pop(), *[""] * 6]
+        if len(notes) == 1 and "is not installed" in (note := notes.pop()):
+            return [name, note, *[""] * 6]
         total = len(judged)
         regrets = [j.regret if j.regret is not None else math.inf for j in judged]
         base = {case: j.attempt.seconds for case, j in self.results["tileproof"].items()}

@@ -15,8 +15,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from bench_table import show
+
+try:
+    import psutil
+except ImportError:
+    sys.exit("psutil is not installed: pip install '.[bench]'")
 
 SIZES = Path(__file__).parent.parent / "data" / "bmm_sizes.csv"
 #: Listing the child processes takes milliseconds of the machine that is measured.
