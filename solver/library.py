@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -210,8 +210,13 @@ class PlanLibrary:
             InputError: the file is damaged, locked for long, or cannot be written.
         """
         try:
-            with closing(self._db.execute(statement, values)) as cursor:
-                yield from cursor
+            cursor = self._db.execute(statement, values)
+            try:
+                for row in cursor:  # noqa: UP028  (yield from would close the cursor itself)
+                    yield row
+            finally:
+                with suppress(sqlite3.ProgrammingError):  # the library was closed first
+                    cursor.close()
         except sqlite3.DatabaseError as error:
             raise InputError(f"cannot be used ({error})", file=str(self.path)) from None
 
