@@ -201,9 +201,10 @@ class ClusterPool:
                 self._advance(rows)
                 yield from rows.results()
         finally:
-            self._withdraw(rows)
+            self._withdraw()
 
     def _advance(self, rows: _Rows) -> None:
+        """Give out rows and wait until something has happened."""
         try:
             self._give(rows)
             if not rows.ready and not rows.finished:
@@ -238,32 +239,39 @@ class ClusterPool:
         with suppress(queue.Empty):
             finished = [self._finished.get(timeout=_LOOK)]
             finished += [self._finished.get() for _ in range(self._finished.qsize())]
-            for worker, future in finished:
-                if future in worker.rows:
-                    self._take(worker, future, rows)
+            self._take([(worker, future) for worker, future in finished if future in worker.rows], rows)
         if time.monotonic() >= self._next_look:
             for reason in self._look(rows):
                 _log.warning(reason)
 
-    def _take(self, worker: _Worker, future: Any, rows: _Rows) -> None:
-        """Fetch an answer."""
-        row = worker.rows[future]
-        try:
-            ok, result = pickle.loads(future.result(timeout=_LOOK))
-        except TimeoutError:
-            # The network is slow, or the worker left before it could hand over: then the next look takes the row back.
-            self._notice(worker, future)
+    def _take(self, finished: list[tuple[_Worker, Any]], rows: _Rows) -> None:
+        """Fetch what there is, all answers at once."""
+        ready: list[tuple[_Worker, Any]] = []
+        for worker, future in finished:
+            if (status := future.status) == "finished":
+                ready.append((worker, future))
+            else:
+                self._failed(worker.rows.pop(future), future.exception() if status == "error" else None, rows)
+        if not ready:
             return
-        except self._distributed.KilledWorker:
-            rows.lost(row, died=True)
-        except Exception as error:
-            if future.status == "error":
-                rows.answered(row, False, error)
-            else:  # the connection broke for a moment, or someone restarted the cluster
-                rows.lost(row, died=False)
+        futures = [future for _, future in ready]
+        try:
+            messages = self._client.sync(self._client.gather, futures, callback_timeout=_LOOK)
+        except Exception:
+            # The network is slow, or a worker left before it could hand over; then the next look takes its rows back.
+            for worker, future in ready:
+                self._notice(worker, future)
         else:
-            rows.answered(row, ok, result)
-        del worker.rows[future]
+            for (worker, future), message in zip(ready, messages, strict=True):
+                rows.answered(worker.rows.pop(future), *_opened(message))
+
+    def _failed(self, row: _Row, error: Any, rows: _Rows) -> None:
+        if error is None:  # the connection broke for a moment, or someone restarted the cluster
+            rows.lost(row, died=False)
+        elif isinstance(error, self._distributed.KilledWorker):
+            rows.lost(row, died=True)
+        else:
+            rows.answered(row, False, error)
 
     def _look(self, rows: _Rows) -> list[str]:
         """Take back the rows of workers that left and admit those that came; why some of them were not admitted."""
@@ -276,6 +284,7 @@ class ClusterPool:
         return []
 
     def _follow(self, present: dict[str, Any], rows: _Rows) -> list[str]:
+        """The same, for what the scheduler says of its workers."""
         for worker in list(self._workers.values()):
             if worker.address not in present:
                 died = bool(worker.rows) and not self._retired(worker.address)
@@ -322,17 +331,22 @@ class ClusterPool:
         for address, version in answers.items():
             if version == MODEL_VERSION:
                 self._workers[address] = _Worker(address)
-            elif isinstance(version, ImportError | AttributeError):
+            elif isinstance(version, OSError):
+                continue  # it left while it was asked
+            elif isinstance(version, Exception):
                 reasons[address] = f"cluster: worker {address} cannot import this tileproof ({version})"
-            elif not isinstance(version, Exception):  # others: it left while it was asked
+            else:
                 reasons[address] = f"cluster: worker {address} has model version {version}; this is {MODEL_VERSION}"
         return reasons
 
-    def _withdraw(self, rows: _Rows) -> None:
+    def _withdraw(self) -> None:
         """Give up what is in flight."""
-        if self._client.status == "running":
-            for worker in self._workers.values():
-                self._take_back(worker, list(worker.rows), rows, died=False)
+        futures = [future for worker in self._workers.values() for future in worker.rows]
+        for worker in self._workers.values():
+            worker.rows.clear()
+        if futures and self._client.status == "running":
+            with suppress(OSError):
+                self._client.cancel(futures)
 
 
 def _import_distributed() -> ModuleType:
@@ -357,7 +371,7 @@ def _client(distributed: ModuleType, address: str) -> Iterator[Any]:
     try:
         yield client
     finally:
-        with suppress(TimeoutError):
+        with suppress(OSError):
             client.close()
 
 
@@ -428,3 +442,12 @@ def answer(message: bytes) -> bytes:
     except Exception as error:
         reply = (False, error)
     return pickle.dumps(reply, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _opened(message: bytes) -> tuple[bool, Any]:
+    """Whether the call went well, and its result or error."""
+    try:
+        ok, result = pickle.loads(message)
+    except Exception as error:
+        return False, error
+    return ok, result

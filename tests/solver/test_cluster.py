@@ -80,7 +80,7 @@ def kill(process: int) -> None:
 
 
 def test_results_are_those_of_a_plain_loop(address: str) -> None:
-    sizes = [(2, 64, 64, 64), (4, 32, 48, 0), (4, 16, 16, 1), (1, 64, 64, 256), (2, 64, 64, 64)]
+    sizes = [(2, 32, 32, 64), (4, 32, 48, 0), (4, 16, 16, 1), (2, 32, 32, 64)]
     cases = [make_case(batch_a=(b,), batch_b=(b,), m=m, n=n, k=k) for b, m, n, k in sizes]
     call = partial(tileproof.solve, all_branches=False)
     with ClusterPool(call, address) as pool:
@@ -139,15 +139,15 @@ def test_an_answer_that_died_with_its_worker_is_found_again(
     take = ClusterPool._take
     calls = 0
 
-    def late(self: ClusterPool, worker: Any, future: Any, rows: Any) -> None:
+    def late(self: ClusterPool, finished: Any, rows: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == 1:
-            port = worker.address
-            (process,) = [w.pid for w in cluster.workers.values() if w.worker_address == port]
+            left = finished[0][0].address
+            (process,) = [nanny.pid for nanny in cluster.workers.values() if nanny.worker_address == left]
             kill(process)
-            wait_for(lambda: port not in cluster.scheduler.workers)
-        take(self, worker, future, rows)
+            wait_for(lambda: left not in cluster.scheduler.workers)
+        take(self, finished, rows)
 
     monkeypatch.setattr(ClusterPool, "_take", late)
     with ClusterPool(partial(mul, 2), address) as pool:
@@ -182,7 +182,7 @@ def test_workers_that_join_get_rows(threads: Any) -> None:
 
 def test_a_worker_that_is_told_to_go_did_not_die(threads: Any) -> None:
     with ClusterPool(eval, threads.scheduler_address) as pool:
-        results = pool.map(["0"] + ["__import__('time').sleep(1)"] * 3)
+        results = pool.map(["0"] + ["__import__('time').sleep(0.3)"] * 3)
         assert next(results) == 0
         worker = list(pool._workers.values())[1]
         for row in worker.rows.values():
