@@ -10,15 +10,10 @@ time, whatever its number of threads; for all cores of a machine, start one proc
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import queue
 import re
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -26,13 +21,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pkgutil import resolve_name
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
 from ..hardware.errors import InputError
 from ..models.context import MODEL_VERSION
+from .local_cluster import import_distributed, local_cluster
 from .workers import Crash
 
 #: Rows read ahead of the oldest unfinished one, for each worker: bounds memory, keeps workers busy.
@@ -45,8 +40,6 @@ _TCP: Final = re.compile(r"tcp://\[?([^\s/\[\]]+)\]?:(\d+)")
 _CONNECT: Final = 5.0
 _LOOK: Final = 0.5
 _PATIENCE: Final = 30.0
-#: Settings of a local cluster. dask would give up a worker that is just being started again this long after it died.
-_LOCAL: Final = {"DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT": "1000 days"}
 #: Held by the row that runs in this process.
 _running = threading.Lock()
 _log = logging.getLogger(__name__)
@@ -160,7 +153,7 @@ class ClusterPool:
     def __init__(self, call: Callable[[Any], Any], address: str) -> None:
         if address != "local" and not _TCP.fullmatch(address):
             raise InputError(f"cluster: {address!r} is no address; allowed: local or tcp://host:port")
-        self._distributed = _import_distributed()
+        self._distributed = import_distributed()
         self._call = call
         self._address = address
         self._workers: dict[str, _Worker] = {}
@@ -170,7 +163,7 @@ class ClusterPool:
         with ExitStack() as stack:
             stack.enter_context(self._distributed.utils.silence_logging_cmgr(logging.CRITICAL))
             logging.getLogger("asyncio").addFilter(_is_news)
-            scheduler = stack.enter_context(_local_cluster()) if address == "local" else address
+            scheduler = stack.enter_context(local_cluster()) if address == "local" else address
             self._client = stack.enter_context(_client(self._distributed, scheduler))
             rows = _Rows(call, ())
             while not self._workers:
@@ -349,13 +342,6 @@ class ClusterPool:
                 self._client.cancel(futures)
 
 
-def _import_distributed() -> ModuleType:
-    try:
-        return import_module("distributed")
-    except ModuleNotFoundError:
-        raise InputError("cluster: dask is not installed; pip install 'tileproof[cluster]'") from None
-
-
 def _is_news(record: logging.LogRecord) -> bool:
     """Not what asyncio has to say about dask fetching an answer that was lost."""
     return not record.exc_info or type(record.exc_info[1]).__name__ != "AllExit"
@@ -382,54 +368,6 @@ def _hear(address: str) -> None:
     with socket.create_connection((place[1], int(place[2])), timeout=_CONNECT) as connection:
         if not connection.recv(1):
             raise ConnectionError
-
-
-@contextmanager
-def _local_cluster() -> Iterator[str]:
-    """A cluster in a process group of its own: no worker ever imports the caller's main module or sees its Ctrl-C."""
-    command = [sys.executable, "-c", f"from {__name__} import serve_cluster; serve_cluster()"]
-    with (
-        tempfile.TemporaryDirectory(prefix="tileproof-", ignore_cleanup_errors=True) as directory,
-        subprocess.Popen(
-            command,
-            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": directory, **_LOCAL},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-            text=True,
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            if not address:
-                raise InputError("cluster: the local cluster did not start")
-            yield address
-        finally:
-            with suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def serve_cluster() -> None:
-    """Run a local cluster until standard input closes (the main function of its process); its address goes to stdout.
-
-    Raises:
-        InputError: dask is not installed.
-    """
-    target = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    cluster = _import_distributed().LocalCluster(
-        n_workers=import_module("dask.system").CPU_COUNT,
-        threads_per_worker=1,
-        # dask wants a web server even so; at any free port it never has to complain.
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-        memory_limit=None,
-        silence_logs=logging.CRITICAL,
-    )
-    print(cluster.scheduler_address, file=target, flush=True)
-    sys.stdin.read()
-    os.killpg(0, signal.SIGKILL)  # the parent is gone
 
 
 def answer(message: bytes) -> bytes:
