@@ -21,10 +21,8 @@ from .rows_in import CaseRow
 from .settings import Settings, settings_of, unpacked
 from .workers import Crash
 
-__all__ = ["PRELOAD", "Batch", "Settings", "Summary", "settings_of", "solve_row"]
+__all__ = ["Batch", "Settings", "Summary", "settings_of", "solve_row"]
 
-#: What a worker loads before its first row.
-PRELOAD: Final = ("tileproof.solver.branch", "tileproof.solver.advice", __name__)
 #: Rows in hand at most, finished or not: bounds memory when a slow row is followed by many that need no work.
 _WINDOW: Final = 4096
 #: Finished rows kept for equal ones.

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from .workers import WorkerPool
+from .workers import WorkerPool, early_worker
 
-__all__ = ["Executor", "InProcess", "default_jobs", "open_executor"]
+__all__ = ["PRELOAD", "Executor", "InProcess", "default_jobs", "early_start", "open_executor"]
+
+#: What a worker loads before its first row.
+PRELOAD: Final = ("tileproof.solver.branch", "tileproof.solver.advice", "tileproof.solver.batch")
 
 #: Starting a worker costs about as much as a few rows; unless asked for, it must have so many.
 _WORTH: Final = 8
+_BLOCK: Final = 2**20
 
 
 class Executor(Protocol):
@@ -51,6 +57,18 @@ def default_jobs(rows: int | None, worth: int = _WORTH) -> int:
     """Processes for a number of rows (None: not known): the cores, but one for ``worth`` rows at most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if rows is None else max(1, min(cores, rows // worth))
+
+
+def early_start(path: Path, jobs: str | None, preload: tuple[str, ...]) -> AbstractContextManager[None]:
+    """Start a worker before the rows of a file are read, when it looks as if one will be needed.
+
+    ``jobs`` is what was asked for, unchecked. Loading OR-Tools takes a worker a second, and that much the first row.
+    """
+    if jobs == "1" or path.suffix.lower() not in (".csv", ".jsonl") or not path.is_file():
+        return nullcontext()
+    with path.open("rb") as stream:
+        lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
+    return early_worker(preload) if lines > 2 and (jobs or default_jobs(lines) > 1) else nullcontext()
 
 
 def open_executor(

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
@@ -43,6 +44,7 @@ class _Worker:
             [sys.executable, "-c", code, *preload],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # the selector must see whatever has not been read
             # A group of its own: Ctrl-C in a terminal reaches the parent, which decides what it means.
             process_group=0 if os.name == "posix" else None,
         )
@@ -51,6 +53,7 @@ class _Worker:
         self.input: BinaryIO = self.process.stdin  # type: ignore[assignment]
         self.output: BinaryIO = self.process.stdout  # type: ignore[assignment]
         self.row: _Row | None = None
+        self.ready = False
 
     def stop(self) -> None:
         """End the process."""
@@ -58,6 +61,23 @@ class _Worker:
         self.process.wait()
         self.input.close()
         self.output.close()
+
+
+#: Workers started before their pool.
+_early: list[_Worker] = []
+
+
+@contextmanager
+def early_worker(preload: Sequence[str]) -> Iterator[None]:
+    """Start a worker while the parent is still loading; the first pool made in this block takes it over."""
+    worker = _Worker(preload)
+    _early.append(worker)
+    try:
+        yield
+    finally:
+        if worker in _early:
+            _early.remove(worker)
+            worker.stop()
 
 
 @dataclass
@@ -80,11 +100,12 @@ class WorkerPool:
         self._selector = selectors.DefaultSelector()
         self._idle: list[_Worker] = []
         self._workers: list[_Worker] = []
-        for _ in range(jobs):
-            self._add()
+        # The others follow when the first one is ready: loading at once, they would keep the first row waiting.
+        self._missing = jobs - 1
+        self._add()
 
     def _add(self) -> None:
-        worker = _Worker(self._preload)
+        worker = _early.pop() if _early else _Worker(self._preload)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         self._idle.append(worker)
@@ -148,6 +169,12 @@ class WorkerPool:
             except (EOFError, OSError):
                 self._lost(worker, waiting, done)
                 continue
+            if not worker.ready:
+                worker.ready = True
+                for _ in range(self._missing):
+                    self._add()
+                self._missing = 0
+                continue
             assert worker.row is not None
             done[worker.row.number] = answer
             worker.row = None
@@ -172,7 +199,9 @@ class WorkerPool:
 
 def _send(pipe: BinaryIO, message: Any) -> None:
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    pipe.write(_LENGTH.pack(len(data)) + data)
+    rest = memoryview(_LENGTH.pack(len(data)) + data)
+    while rest:
+        rest = rest[pipe.write(rest) :]
     pipe.flush()
 
 
@@ -182,10 +211,13 @@ def _receive(pipe: BinaryIO) -> Any:
 
 
 def _read(pipe: BinaryIO, size: int) -> bytes:
-    data = pipe.read(size)
-    if data is None or len(data) < size:
-        raise EOFError
-    return data
+    data = bytearray()
+    while len(data) < size:
+        block = pipe.read(size - len(data))
+        if not block:
+            raise EOFError
+        data += block
+    return bytes(data)
 
 
 def serve(preload: Sequence[str] = ()) -> None:
@@ -195,6 +227,7 @@ def serve(preload: Sequence[str] = ()) -> None:
     sys.stdout = sys.stderr
     for module in preload:
         import_module(module)
+    _send(target, None)  # ready
     while True:
         try:
             call, payload = _receive(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -79,16 +80,20 @@ def recommend(
     Example: tileproof recommend examples/cases.csv --out result.csv --plans plans.csv
     """
     seconds = seconds_of(time_limit)
-    from .recommend_run import Request, run
+    from ..executors import PRELOAD, early_start
 
-    request = Request(
-        cases=cases,
-        out=out,
-        plans=plans,
-        pins=pins,
-        jobs=jobs,
-        cluster=cluster,
-        library=library,
-        resume=resume,
-    )
-    raise typer.Exit(run(request, hardware, rules, environment, seconds, all_branches=all_branches, explain=explain))
+    with nullcontext() if cluster else early_start(cases, jobs, PRELOAD):
+        from .recommend_run import Request, run
+
+        request = Request(
+            cases=cases,
+            out=out,
+            plans=plans,
+            pins=pins,
+            jobs=jobs,
+            cluster=cluster,
+            library=library,
+            resume=resume,
+        )
+        code = run(request, hardware, rules, environment, seconds, all_branches=all_branches, explain=explain)
+    raise typer.Exit(code)

@@ -14,9 +14,9 @@ from ... import __version__
 from ...hardware.errors import InputError
 from ...models.context import MODEL_VERSION
 from ..answers import CRASHED, RowAnswer, result_columns
-from ..batch import PRELOAD, Batch, Settings, Summary, settings_of, solve_row
+from ..batch import Batch, Settings, Summary, settings_of, solve_row
 from ..columns import PLAN_COLUMNS
-from ..executors import Executor, open_executor
+from ..executors import PRELOAD, Executor, open_executor
 from ..files import check_targets
 from ..formats import format_of
 from ..library import PlanLibrary

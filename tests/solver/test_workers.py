@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from operator import mul, truediv
 
 import pytest
 
-from tileproof.solver.workers import Crash, WorkerPool
+from tileproof.solver.workers import Crash, WorkerPool, early_worker
 
 
 def test_results_come_in_input_order_for_any_number_of_workers() -> None:
@@ -45,3 +46,11 @@ def test_rows_are_read_as_they_are_needed() -> None:
         results = pool.map(rows())
         assert [next(results) for _ in range(5)] == [0, 2, 4, 6, 8]
         assert taken < 200
+
+
+def test_a_worker_that_was_started_early_joins_the_pool() -> None:
+    with early_worker(["json"]), WorkerPool(partial(mul, 3), 2, preload=["json"]) as pool:
+        time.sleep(0.5)  # its first words and its first answer may arrive together
+        assert list(pool.map(range(50))) == [3 * i for i in range(50)]
+        assert list(pool.map([])) == []
+        assert list(pool.map([1])) == [3]
