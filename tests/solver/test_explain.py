@@ -60,7 +60,8 @@ def test_a_latency_out_of_reach_of_a_large_case_is_named_with_the_optimum(extra:
     assert [conflict.rules for conflict in found] == [["pin.latency_us"]]
     ctx = make_context(make_case(**case), rules="none")  # type: ignore[arg-type]
     solved = solve_branch(ctx, "asw_basic", SolveOptions(pins=parse_pins(extra)))
-    assert solved.result.status is Status.OPTIMAL and solved.evaluation is not None
+    assert solved.result.status is Status.OPTIMAL
+    assert solved.evaluation is not None
     (member,) = found[0].members
     assert (member.needs, member.has) == (solved.evaluation.ticks, int(1000 * ctx.ticks_per_us))
 
