@@ -35,6 +35,10 @@ _DECISION_OF: Final = {
 _TILES: Final = ("base_m", "base_n", "base_k")
 _SLICES: Final = ("single_core_m", "single_core_n")
 _MOST_SLICES: Final = 64
+#: Decisions whose pinned value always belongs to the search space, so that the rule it breaks is named; other counts
+#: reach up to ``_MOST_COUNT``.
+_DEEP: Final = ("um", "un", "uk", "step_ka", "step_kb", "step_k")
+_MOST_COUNT: Final = 2**16
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,11 @@ def parse_pins(pins: Iterable[str | Pin] | Mapping[str, Any]) -> tuple[Pin, ...]
     return tuple(pin if isinstance(pin, Pin) else parse_pin(pin) for pin in pins)
 
 
+def _atom(ctx: Context, decision: str) -> int:
+    """Elements in one unit of a decision."""
+    return {"um": ATOM, "un": ATOM, "uk": ctx.atom_k}.get(decision, 1)
+
+
 class PinnedBranch(Branch):
     """A branch with pins: the same formulas, and one more rule for each pin."""
 
@@ -183,15 +192,15 @@ class PinnedBranch(Branch):
             least = pin.low
             if name is None or least is None:
                 continue
-            atom = {"um": ATOM, "un": ATOM, "uk": ctx.atom_k}.get(name, 1)
-            reach[name] = max(reach.get(name, 1), -(-int(least) // atom))
+            reach[name] = max(reach.get(name, 1), -(-int(least) // _atom(ctx, name)))
             if pin.field in ("step_ka", "step_kb"):
                 reach["step_k"] = max(reach.get("step_k", 1), reach[name])
         for name in ("step_m", "step_n"):
             for pin in self.pins:
                 if pin.field == name and pin.low is not None:
                     reach["step_part"] = max(reach.get("step_part", 1), int(pin.low))
-        return Wide({name: min(value, 2**20) for name, value in reach.items()}, free)
+        most = {name: value if name in _DEEP else min(value, _MOST_COUNT) for name, value in reach.items()}
+        return Wide(most, free)
 
     def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         result = []
@@ -200,6 +209,35 @@ class PinnedBranch(Branch):
             for extra in self._variants(ctx, solved_by):
                 result.append(replace(structure, constants={**structure.constants, **extra}))
         return result
+
+    def held(self, ctx: Context, structure: Structure, only: frozenset[str] | None = None) -> Structure | None:
+        decisions = {d.name: d for d in structure.decisions}
+        for rule, pin in self.rule_ids().items():
+            name = _DECISION_OF.get(pin.field)
+            if (
+                name is None
+                or name not in decisions
+                or pin.other is not None
+                or (only is not None and rule not in only)
+            ):
+                continue
+            atom = _atom(ctx, name)
+            lo = -(-int(pin.low) // atom) if pin.low is not None else decisions[name].lo
+            hi = int(pin.high) // atom if pin.high is not None else decisions[name].hi
+            if lo > hi and pin.low is not None and pin.high is not None:
+                # No aligned value meets the pin: it is held against the field as the user wrote it.
+                continue
+            left = decisions[name].within(lo, hi)
+            if left is None:
+                return None
+            decisions[name] = left
+        listed = structure.listed
+        if listed is not None and only is None:
+            domains = [frozenset(decisions[name].domain()) for name in structure.outer]
+            listed = tuple(row for row in listed if all(v in d for v, d in zip(row, domains, strict=True)))
+            if not listed:
+                return None
+        return replace(structure, decisions=tuple(decisions.values()), listed=listed)
 
     def _variants(self, ctx: Context, solved_by: str) -> list[dict[str, int]]:
         """Fields that the formulas derive unless they are given, with every value that the pins may ask for.

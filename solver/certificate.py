@@ -70,7 +70,7 @@ def make_certificate(result: CaseResult, spec: NpuSpec) -> dict[str, Any]:
             entry["checks"] = [[c.rule, c.left, c.operator, c.right] for c in checks]
         if branch.bound_ticks is not None:
             entry["bound_ticks"] = branch.bound_ticks
-        if branch.conflict is not None:
+        if branch.conflict:
             entry["conflicts"] = [[m.rule for m in branch.conflict], *(c.rules for c in branch.other_conflicts)]
         branches[name] = entry
     data: dict[str, Any] = {

@@ -74,7 +74,10 @@ class Enumerator:
     def run(self) -> Enumeration:
         """List the plans."""
         wide = NARROW if self.only is None else Wide(free=True)
-        for structure in self.branch.structures(self.ctx, complete=True, wide=wide):
+        for whole in self.branch.structures(self.ctx, complete=True, wide=wide):
+            structure = whole if self.exhaustive else self.branch.held(self.ctx, whole, self.only)
+            if structure is None:
+                continue
             for points in self._leaves(structure):
                 self._judge(structure, points)
                 if self.first and self._found:
@@ -87,24 +90,32 @@ class Enumerator:
         return Enumeration(self.best, self.plans, complete, self.examined)
 
     def _leaves(self, structure: Structure) -> Iterator[Points]:
-        """Chunks of complete points, depth first."""
-        stack = [(Points({}, 1), 0)]
+        """Chunks of complete points, depth first.
+
+        The stack holds points, how many decisions they have, and the first value of the next one still to be tried.
+        """
+        stack = [(Points({}, 1), 0, 0)]
         while stack:
             if self.budget is not None and self.examined > self.budget:
                 self._cut = True
                 return
-            points, depth = stack.pop()
+            points, depth, first = stack.pop()
             if depth == len(structure.decisions):
                 yield points
                 continue
+            # Some points with all their values at once, or one point with some of its values.
             decision = structure.decisions[depth]
-            values = np.asarray(decision.domain(), dtype=np.int64)[:, None]
-            step = max(1, self._chunk // len(values))
-            parts = [np.arange(start, min(start + step, points.size)) for start in range(0, points.size, step)]
-            for part in reversed(parts):
-                more = self._pruned(structure, points.take(part).expand([decision.name], values))
-                if more.size:
-                    stack.append((more, depth + 1))
+            domain = decision.domain()
+            values = np.asarray(domain[first : first + self._chunk], dtype=np.int64)[:, None]
+            step = min(max(1, self._chunk // len(values)), points.size)
+            part = points.take(np.arange(step))
+            if step < points.size:
+                stack.append((points.take(np.arange(step, points.size)), depth, 0))
+            if first + len(values) < len(domain):
+                stack.append((part, depth, first + len(values)))
+            more = self._pruned(structure, part.expand([decision.name], values))
+            if more.size:
+                stack.append((more, depth + 1, 0))
 
     def _pruned(self, structure: Structure, points: Points) -> Points:
         self.examined += points.size

@@ -100,7 +100,10 @@ class BranchSearch:
     # -- bounds
     def _nodes(self) -> list[Node]:
         nodes = []
-        for structure in self.branch.structures(self.ctx, complete=False):
+        for whole in self.branch.structures(self.ctx, complete=False):
+            structure = self.branch.held(self.ctx, whole)
+            if structure is None:
+                continue
             bounds, alive = lower_bounds(self.ctx, self.branch, structure, Points({}, 1))
             if alive[0]:
                 nodes.append(Node(structure, int(bounds[0])))

@@ -14,6 +14,8 @@ from ..plan import BranchName, Plan
 
 #: Buffer counts of a streamed L1 part.
 L1_BUFFERS = (1, 2, 4)
+#: Values up to which a pinned value widens a domain without holes; a farther one is added alone.
+_REACH = 2**16
 
 
 #: Counts of an outcome, built on demand.
@@ -41,6 +43,14 @@ class Decision:
         """All values, ascending."""
         return self.values if self.values is not None else range(self.lo, self.hi + 1)
 
+    def within(self, lo: int, hi: int) -> Decision | None:
+        """The decision held between two values; None when no value is left."""
+        if self.values is None:
+            lo, hi = max(lo, self.lo), min(hi, self.hi)
+            return Decision(self.name, lo, hi) if lo <= hi else None
+        kept = tuple(value for value in self.values if lo <= value <= hi)
+        return Decision(self.name, kept[0], kept[-1], kept) if kept else None
+
 
 @dataclass(frozen=True)
 class Wide:
@@ -56,7 +66,10 @@ class Wide:
         """A decision up to ``hi``, and up to ``implied`` where a rule keeps it there."""
         if implied is not None and not self.free:
             hi = min(hi, implied)
-        return Decision(name, lo, max(lo, hi, self.reach.get(name, lo)))
+        hi, far = max(lo, hi), self.reach.get(name, lo)
+        if far > max(hi, _REACH):
+            return Decision(name, lo, far, (*range(lo, hi + 1), far))
+        return Decision(name, lo, max(hi, far))
 
     def l1_buffers(self) -> Decision:
         """Buffers of a streamed L1 part."""
@@ -105,6 +118,10 @@ class Branch(ABC):
     @abstractmethod
     def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
         """The search space. ``complete`` lists every value of every field, otherwise dominated ones are left out."""
+
+    def held(self, ctx: Context, structure: Structure, only: frozenset[str] | None = None) -> Structure | None:
+        """The structure without the values that pins (those in ``only``) forbid; None when nothing is left."""
+        return structure
 
     @abstractmethod
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
