@@ -51,8 +51,9 @@ class Evaluation:
 
     @property
     def bottleneck(self) -> str:
-        """Largest stage."""
-        return max(BOTTLENECKS, key=lambda name: self.stages[name])
+        """Largest stage; ``none`` of an empty output, which takes no time."""
+        largest = max(BOTTLENECKS, key=lambda name: self.stages[name])
+        return largest if self.stages[largest] else "none"
 
     @property
     def preference(self) -> tuple[Any, ...]:

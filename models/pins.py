@@ -23,7 +23,7 @@ from .plan import PLAN_FIELDS, BranchName, Plan
 LATENCY: Final = "latency_us"
 PIN_FIELDS: Final = (*PLAN_FIELDS, LATENCY)
 _FORM: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(<=|>=|==|=|<|>)\s*(\S.*?)\s*$")
-_RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)$")
+_RANGE: Final = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)$")
 #: Plan field -> decision, for fields that are a decision (times its atom).
 _DECISION_OF: Final = {
     "base_m": "um", "base_n": "un", "base_k": "uk", "step_ka": "step_ka", "step_kb": "step_kb", "tail_m": "tail_m",

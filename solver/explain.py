@@ -338,6 +338,8 @@ class Explainer:
                 return Relaxation(True, f"{pin.field} would be {left} and {pin.other} {right}", left, right)
             else:
                 shown = str(left)
+            if pin.low == pin.high:
+                return Relaxation(True, f"the nearest {pin.field} that works is {shown}", left, right)
             sign = "at most" if left < right else "at least"
             return Relaxation(True, f"{pin.field} would have to be {sign} {shown}", left, right)
         if rule == "step.k_divide":

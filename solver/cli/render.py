@@ -16,6 +16,8 @@ from ..result import BranchResult, BufferUse, CaseResult, ConflictMember, Status
 
 #: Columns when stdout is no terminal and COLUMNS is not set.
 _PLAIN_WIDTH = 140
+#: Columns below which a table's cells would break inside words and numbers: its rows are paragraphs there.
+_NARROW = 80
 
 
 class _Output(Console):
@@ -49,7 +51,10 @@ def show_result(result: CaseResult, *, winner_only: bool = False) -> None:
     show_header(console, result)
     shown = [name for name in result.branches if not winner_only or name == result.winner]
     if shown:
-        console.print(_branch_table(result, shown))
+        if console.width < _NARROW:
+            _show_branches(console, result, shown)
+        else:
+            console.print(_branch_table(result, shown))
         console.print()
     _show_winner(console, result)
     infeasible = [name for name, branch in result.branches.items() if branch.status is Status.INFEASIBLE]
@@ -114,6 +119,21 @@ def _branch_table(result: CaseResult, names: list[BranchName]) -> Table:
     return table
 
 
+def _show_branches(console: Console, result: CaseResult, names: list[BranchName]) -> None:
+    """The branch table as one paragraph a branch."""
+    for name in names:
+        branch = result.branches[name]
+        facts = [str(branch.status)]
+        if branch.latency_us is not None:
+            facts.append(f"latency {_us(branch.latency_us)} us")
+        if branch.bound_us is not None:
+            facts.append(f"bound {_us(branch.bound_us)} us")
+        if branch.bottleneck:
+            facts.append(branch.bottleneck)
+        facts.append(deciding_parameters(branch.plan) if branch.plan is not None else _why_no_plan(branch))
+        show_text(console, f"{name}{' *' if name == result.winner else ''}: {', '.join(facts)}")
+
+
 def _why_no_plan(branch: BranchResult) -> str:
     if branch.conflict:
         return ", ".join(member.rule for member in branch.conflict)
@@ -146,7 +166,13 @@ def _show_winner(console: Console, result: CaseResult) -> None:
     _print_list(console, "stages, us", stages or ["none"])
     console.print()
     if result.buffers:
-        console.print(_buffer_table(result.buffers))
+        if console.width < _NARROW:
+            for use in result.buffers:
+                share = f" ({percent(use.share)})" if use.available else ""
+                label = BUFFER_NAMES.get(use.rule, use.rule)
+                show_text(console, f"{label}, {use.rule}: {use.used} of {use.available} {use.unit}{share}")
+        else:
+            console.print(_buffer_table(result.buffers))
         console.print()
 
 

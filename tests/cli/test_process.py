@@ -77,6 +77,19 @@ def test_ctrl_c_ends_with_one_line(work: str) -> None:
     assert (running.returncode, errors) == (130, "error: interrupted\n")
 
 
+def test_ctrl_c_while_loading_ends_with_one_line() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'tileproof.solver.cli.main':\n            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from tileproof.solver.cli.entry import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 @pytest.mark.parametrize("args", [CASE, (*CASE, "--json"), ("hardware", "show", "ascend950pr")])
 def test_closed_pipe_is_quiet(args: tuple[str, ...], process: Any) -> None:

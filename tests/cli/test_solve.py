@@ -231,3 +231,26 @@ def test_no_arguments_shows_the_help(run: Any) -> None:
 
 def test_version(run: Any) -> None:
     assert run("--version").stdout == f"tileproof {tileproof.__version__}\n"
+
+
+@pytest.mark.parametrize("columns", [40, 79])
+def test_narrow_output_is_paragraphs_that_fit(run: Any, columns: int) -> None:
+    """Numbers and words stay whole: every line fits, and every fact of the wide table is there."""
+    options = ("solve", "-b", "8", "-m", "256", "-n", "512", "-k", "1024", "--rules", "none")
+    narrow = run(*options, COLUMNS=str(columns)).stdout
+    body = narrow.partition("\n\n")[2]
+    assert max(len(line) for line in body.splitlines()) <= columns
+    wide = run(*options, COLUMNS="200").stdout
+    rows = [line.split() for line in wide.splitlines() if line.startswith(("iter_batch", "asw_basic", "stream_k"))]
+    assert len(rows) == 3
+    flat = " ".join(narrow.split())
+    for row in rows:
+        name = row[0] + (" *" if row[1] == "*" else "")
+        status, latency, bound, bottleneck = row[-len(row) + len(name.split()) :][:4]
+        assert f"{name}: {status}, latency {latency} us, bound {bound} us, {bottleneck}, " in flat
+
+
+def test_an_empty_output_has_no_bottleneck(run: Any) -> None:
+    answer = json.loads(run("solve", "-m", "0", "-n", "5", "-k", "3", "--json").stdout)
+    assert answer["branches"]["special"]["latency_us"] == 0
+    assert answer["branches"]["special"]["bottleneck"] == "none"

@@ -104,8 +104,8 @@ def test_impossible_pins_exit_3_with_the_conflict(run: Any) -> None:
         "\n"
         "infeasible branches\n"
         "  asw_basic: pin.base_k + pin.base_n + cap.l0b have no plan together, any one fewer has\n"
-        "    pin.base_k: base_k=128; base_k would have to be at most 64\n"
-        "    pin.base_n: base_n=512; base_n would have to be at most 256\n"
+        "    pin.base_k: base_k=128; the nearest base_k that works is 64\n"
+        "    pin.base_n: base_n=512; the nearest base_n that works is 256\n"
         "    cap.l0b: l0_buffers * columns of B in L0B * base_k * s <= L0B (needs 131072 B, has 65536 B); "
         "the limit would have to be 131072 B\n"
     )

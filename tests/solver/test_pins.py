@@ -34,6 +34,8 @@ SHIPPED = Path(__file__).parents[3] / "shared" / "data" / "shipped_tilings.csv"
         ("l1_form>=b", "allowed is l1_form=word"),
         ("base_k=9..3", "the range is empty"),
         ("base_k=1.5", "is a whole number"),
+        ("base_k=64...256", "'64...256' is no number and no plan field"),
+        ("base_k=64..", "is no number and no plan field"),
         ("base_m=full_load", "is a word"),
         ("base_m=latency_us", "is a time and cannot be compared"),
         ("core_map=foo", "core_map is one of window, grid, batch, vector"),
