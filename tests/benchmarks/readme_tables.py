@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 _COMMANDS = (
-    ("solve_times.py", "--rules", "none", "--every", "4"),
-    ("solve_times.py", "--rules", "v0.4", "--every", "4"),
-    ("throughput.py", "--every", "4"),
+    ("solve_times.py", "--rules", "none"),
+    ("solve_times.py", "--rules", "v0.4"),
+    ("throughput.py", "--rules", "v0.4"),
+    ("throughput.py", "--rules", "none", "--jobs", "2"),
     ("compare_solvers.py",),
 )
 
