@@ -59,7 +59,8 @@ class Measurement(BaseModel):
     @property
     def label(self) -> str:
         """Short name for messages and plots."""
-        shape = "x".join(self.case.get(name, "1") for name in ("b", "m", "n", "k"))
+        batch = self.case.get("b") or self.case.get("batch_a") or "1"
+        shape = "x".join([batch, *(self.case.get(name, "1") for name in ("m", "n", "k"))])
         return f"{self.set} {shape} {self.case.get('dtype', '')}".strip()
 
 

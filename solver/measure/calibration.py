@@ -20,6 +20,9 @@ from .fit import Fit, Refused, fit, held_out_errors, identifiable, intervals, re
 from .predict import Run, predict, prepare, with_plan
 from .timing import Array, Timing
 
+#: Measured over predicted time from which only the unit can be wrong; measured runs stay within a factor of ten.
+_OTHER_UNIT = 100
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -122,6 +125,8 @@ def calibrate(
         reasons = f": {left_out[0]}" if left_out else ""
         raise InputError(f"no row can be used{reasons}", file=source)
     timing = Timing(runs, hardware)
+    start = timing.at((), np.ones(0))
+    _same_unit(timing, start)
     environments = [run.environment for run in runs]
     wanted = (
         chosen_constants(hardware, settings.names, environments)
@@ -142,7 +147,6 @@ def calibrate(
     title = name or f"{hardware.name}_calibrated"
     text = f"{hardware.name} calibrated with {len(runs)} runs of {Path(source).name}"
     spec = spec.replace(name=title, description=text)
-    start = timing.at((), np.ones(0))
     total = np.array([q.stage == "total" for q in timing.quantities])
     return Calibration(
         base=hardware,
@@ -158,6 +162,25 @@ def calibrate(
         pipes=_pipes(timing, start, fitted),
         left_out=tuple(left_out),
     )
+
+
+def _same_unit(timing: Timing, errors: Array) -> None:
+    """No run is so far from the model that only its unit can be wrong.
+
+    Raises:
+        InputError: one is; the message names its row and both times.
+    """
+    for quantity, error in zip(timing.quantities, errors, strict=True):
+        if quantity.stage != "total" or 1 / _OTHER_UNIT < 1 + error < _OTHER_UNIT:
+            continue
+        row = timing.runs[quantity.run].row
+        predicted = (1 + float(error)) * quantity.measured
+        raise InputError(
+            f"{row.label} took {quantity.measured:g} us, the model says {predicted:.3g}; is the time in another unit? "
+            "Allowed are us, in an export the unit in the column's name",
+            file=row.file,
+            row=row.row,
+        )
 
 
 def _fit_what_holds(

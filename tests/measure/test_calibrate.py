@@ -55,6 +55,15 @@ def test_planted_constants_come_back(tmp_path: Path, counters: bool) -> None:
     assert sum(found) >= 0.9 * len(found) - 1
 
 
+@pytest.mark.parametrize("scale", [1000.0, 0.001])
+def test_a_time_in_another_unit_is_refused_by_row(tmp_path: Path, scale: float) -> None:
+    rows = synthetic_rows(planted(), 0, counters=False)
+    rows[2]["latency_us"] = str(scale * float(rows[2]["latency_us"]))
+    runs = read_runs(write_rows(tmp_path / "measured.csv", rows))
+    with pytest.raises(InputError, match=r"measured\.csv, row 4: .* is the time in another unit\?"):
+        calibrate(runs, SPEC, Settings(folds=0))
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("counters", [False, True])
 def test_intervals_hold_the_planted_constants_in_nine_of_ten_seeds(tmp_path: Path, counters: bool) -> None:
