@@ -26,6 +26,7 @@ from ..rows_out import Draft, Table
 from ..settings import Settings, settings_of
 from .options import jobs_of
 from .progress import Progress
+from .row_errors import RowErrors
 from .run_progress import REPEAT, run_progress
 from .shell import ExitCode, say_error
 
@@ -70,6 +71,7 @@ def run(request: AuditRequest, hardware: str, rules: str, environment: str, time
     for error in reader.errors:
         say_error(str(error))
     summary, shown = AuditSummary(), list[AuditAnswer]()
+    errors = RowErrors("the output" if request.out is None else f"column error of {request.out}")
     with ExitStack() as stack:
         executor = open_executor(audit_row, jobs=jobs_of(request.jobs, total), preload=PRELOAD)
         stack.enter_context(executor)
@@ -87,7 +89,7 @@ def run(request: AuditRequest, hardware: str, rules: str, environment: str, time
                 summary.count(answer.verdict, answer.document.get("regret_pct"))
                 progress.update(done)
                 if answer.error is not None:
-                    say_error(str(answer.error))
+                    errors.say(answer.error)
         if draft is not None:
             draft.finish()
     if request.shows:

@@ -24,8 +24,9 @@ from ..pins_file import PinsFile, check_names, pinned_rows, read_pins
 from ..rows_in import CaseReader, CaseRow, Scan, name_of, scan
 from ..rows_out import Draft, Table
 from .options import jobs_of
+from .row_errors import RowErrors
 from .run_progress import file_hash, run_progress
-from .shell import ExitCode, say_error
+from .shell import ExitCode
 
 __all__ = ["Request", "run"]
 
@@ -68,6 +69,7 @@ def run(
     settings = settings_of(hardware, rules, environment, time_limit, all_branches=all_branches, explain=explain)
     total = None if found is None else found.rows
     summary = Summary()
+    errors = RowErrors(f"column error of {request.out}")
     with ExitStack() as stack:
         library = None if request.library is None else stack.enter_context(PlanLibrary(request.library))
         executor = stack.enter_context(_executor(request, total))
@@ -79,7 +81,7 @@ def run(
                 summary.count(answer.verdict)
                 progress.update(draft.rows)
                 if answer.error is not None:
-                    say_error(str(answer.error))
+                    errors.say(answer.error)
 
             batch = Batch(settings, executor, sink, library)
             rows = CaseReader(request.cases).cases(skip=draft.rows)

@@ -407,3 +407,16 @@ def test_rows_come_as_they_are_read_from_a_pipe(tmp_path: Path) -> None:
     assert running.returncode == 130
     assert err.splitlines()[-1].startswith("error: interrupted after ")
     assert "--resume" not in err
+
+
+def test_a_hundred_errors_are_said_and_all_are_in_the_table(run: Any, tmp_path: Path) -> None:
+    cases, out = tmp_path / "cases.jsonl", tmp_path / "out.csv"
+    cases.write_text('{"m": 1, "n": 1, "k": 1, "dtpye": "fp16"}\n' * 130)
+    answer = run("recommend", cases, "--out", out, "--jobs", "1")
+    *said, last, summary = [line for line in answer.stderr.splitlines() if " after " not in line]
+    assert answer.exit_code == 2
+    assert [f", row {number}, column 'dtpye': " in line for number, line in enumerate(said, start=1)] == [True] * 100
+    assert last == f"error: more than 100 rows have errors; column error of {out} holds the reason of each"
+    assert summary.endswith("130 bad rows")
+    with out.open(newline="") as file:
+        assert all("did you mean 'dtype'?" in row["error"] for row in csv.DictReader(file))
