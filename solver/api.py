@@ -18,8 +18,8 @@ from ..models.rules import PROFILES, Profile, rule_info
 from .result import BranchResult, BufferUse, CaseResult, Status
 
 if TYPE_CHECKING:
-    from .branch import Solved, SolveOptions
     from .library import PlanLibrary
+    from .search.solve_branch import Solved, SolveOptions
 
 #: A later branch must be this much faster than an earlier one to win: 1000 * T <= 1001 * T_min (design section 8).
 _TOLERANCE = (1000, 1001)
@@ -89,7 +89,7 @@ def solve(
     Raises:
         InputError: an argument is not known, or the library is damaged.
     """
-    from .branch import SolveOptions, solve_branch
+    from .search.solve_branch import SolveOptions, solve_branch
 
     for name in branches:
         if name not in BRANCHES:
@@ -231,7 +231,7 @@ def evaluate(
 
 
 def _dump(ctx: Context, name: BranchName, solved: Solved, options: SolveOptions) -> None:
-    from .evidence import file_stem, model_text
+    from .cpsat.evidence import file_stem, model_text
 
     assert options.dump_models is not None
     folder = options.dump_models

@@ -14,7 +14,7 @@ from ..models.rules import Profile
 from .api import make_context
 
 if TYPE_CHECKING:
-    from .branch import SolveOptions
+    from .search.solve_branch import SolveOptions
 
 __all__ = ["Settings", "settings_of", "unpacked"]
 
@@ -33,7 +33,7 @@ class Settings:
     @property
     def options(self) -> SolveOptions:
         """The part that the solver takes."""
-        from .branch import SolveOptions
+        from .search.solve_branch import SolveOptions
 
         return SolveOptions(time_limit=self.time_limit, explain=self.explain)
 

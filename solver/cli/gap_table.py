@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..gap import Gap
+from ..review.gap import Gap
 from .render import make_console, new_table
 
 _NAMES = {

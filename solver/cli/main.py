@@ -9,20 +9,20 @@ from typing import Annotated
 
 import typer
 
-from .audit_command import audit
-from .calibrate_command import calibrate
-from .diff_rules_command import diff_rules
-from .evaluate_command import evaluate
-from .explain_command import explain
-from .export_command import export
-from .hardware_command import hardware_app
-from .library_command import library_app
-from .next_experiments_command import next_experiments
-from .recommend_command import recommend
+from .commands.audit import audit
+from .commands.calibrate import calibrate
+from .commands.diff_rules import diff_rules
+from .commands.evaluate import evaluate
+from .commands.explain import explain
+from .commands.export import export
+from .commands.hardware import hardware_app
+from .commands.library import library_app
+from .commands.next_experiments import next_experiments
+from .commands.recommend import recommend
+from .commands.solve import solve
+from .commands.validate import validate
+from .commands.verify import verify
 from .shell import Shell, watch_interrupts
-from .solve_command import solve
-from .validate_command import validate
-from .verify_command import verify
 
 app = typer.Typer(
     name="tileproof",

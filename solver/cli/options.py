@@ -127,7 +127,7 @@ def jobs_of(text: str | None, rows: int | None, **worth: int) -> int:
     Raises:
         InputError: it is no whole number above zero.
     """
-    from ..executors import default_jobs
+    from ..pools.executors import default_jobs
 
     if text is None:
         return default_jobs(rows, **worth)
@@ -146,7 +146,7 @@ def case_of(texts: dict[str, str | None], b: str | None, flags: dict[str, bool])
     """
     from ...hardware.errors import InputError
     from ...models.case import make_case
-    from ..cells import case_fields
+    from ..tables.cells import case_fields
 
     if b is not None:
         if texts["batch_a"] is not None or texts["batch_b"] is not None:
@@ -169,7 +169,7 @@ def branches_of(names: list[str] | None) -> tuple[BranchName, ...]:
     """
     from ...hardware.errors import InputError
     from ...models.plan import BRANCHES
-    from ..cells import did_you_mean
+    from ..tables.cells import did_you_mean
 
     chosen = [name.strip().lower().replace("-", "_") for name in names or BRANCHES]
     for name in chosen:

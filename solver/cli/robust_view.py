@@ -10,8 +10,8 @@ from .progress import Progress
 if TYPE_CHECKING:
     from ...models.case import BmmCase
     from ...models.plan import BranchName
-    from ..branch import SolveOptions
     from ..measure.robust import RobustChoice
+    from ..search.solve_branch import SolveOptions
 
 
 def robust_choice(

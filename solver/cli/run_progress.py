@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...hardware.errors import TileproofError
-from ..rows_out import Draft
+from ..tables.write import Draft
 from .progress import Progress
 from .shell import last_words
 

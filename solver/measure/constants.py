@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...hardware import NpuSpec
 from ...hardware.errors import InputError
-from ..cells import did_you_mean
+from ..tables.cells import did_you_mean
 
 #: Significant digits of a fitted constant.
 _DIGITS: Final = 6

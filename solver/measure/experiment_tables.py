@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...models.case import BmmCase
 from ...models.plan import PLAN_FIELDS
-from ..tables import PLAN_COLUMNS, table_of
+from ..tables.frames import PLAN_COLUMNS, table_of
 from .experiments import Experiment
 
 

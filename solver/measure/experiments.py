@@ -22,8 +22,8 @@ from ...models.evaluation import evaluate_plan
 from ...models.pins import parse_pins
 from ...models.plan import BRANCHES, Plan
 from ...models.rules import Profile
-from ..branch import SolveOptions, breaks_entry, solve_branch
 from ..describe import deciding_parameters
+from ..search.solve_branch import SolveOptions, breaks_entry, solve_branch
 from .constants import spec_at
 from .spans import Span
 from .timing import Array

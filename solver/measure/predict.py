@@ -23,9 +23,9 @@ from ...models.evaluation import Evaluation, evaluate_plan
 from ...models.pins import Pin, parse_pins
 from ...models.plan import BRANCHES, PLAN_FIELDS, BranchName, Plan
 from ...models.rules import Profile
-from ..branch import SolveOptions, solve_branch
-from ..cells import case_fields
-from ..tables import plan_of_cells
+from ..search.solve_branch import SolveOptions, solve_branch
+from ..tables.cells import case_fields
+from ..tables.frames import plan_of_cells
 
 #: Which branches stand for a tile that is given without its branch.
 _TILED: Final[tuple[BranchName, ...]] = ("asw_basic",)

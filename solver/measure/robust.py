@@ -22,9 +22,9 @@ from ...models.pins import LATENCY, PinnedBranch
 from ...models.plan import BRANCHES, BranchName, Plan
 from ...models.rules import Profile
 from ..api import make_context
-from ..branch import SolveOptions, breaks_entry, solve_branch
-from ..cpsat import Budget, Verdict
-from ..search import BranchSearch
+from ..cpsat.run import Budget, Verdict
+from ..search.branch_search import BranchSearch
+from ..search.solve_branch import SolveOptions, breaks_entry, solve_branch
 from .constants import Constant, spec_at
 from .robust_branch import RegretBranch
 from .spans import Span, spans_of

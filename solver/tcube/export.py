@@ -11,7 +11,7 @@ from typing import Final
 from ...hardware import NpuSpec
 from ...models.case import BmmCase
 from ...models.plan import PLAN_FIELDS, Plan
-from ..tables import CASE_COLUMNS
+from ..tables.frames import CASE_COLUMNS
 from .convert import plan_to_tcube
 from .plan_rows import PlanRow
 from .text import tcube_c, tcube_json

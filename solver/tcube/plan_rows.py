@@ -11,8 +11,8 @@ from typing import Final
 from ...hardware.errors import InputError
 from ...models.case import BmmCase
 from ...models.plan import PLAN_FIELDS, Plan
-from ..cells import did_you_mean
-from ..tables import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, plan_of_cells, read_cases, read_records
+from ..tables.cells import did_you_mean
+from ..tables.frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, plan_of_cells, read_cases, read_records
 
 __all__ = ["PlanRow", "file_names", "read_plan_rows"]
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ...hardware.errors import InputError
-from ..cells import did_you_mean
+from ..tables.cells import did_you_mean
 from .struct import FIELDS, INT32, TCubeTiling
 
 __all__ = ["EXTRA_MARK", "TCubeItem", "make_tiling", "read_json_items", "tcube_c", "tcube_json"]

@@ -14,8 +14,8 @@ from typing import Any, Final
 from ...hardware.errors import InputError
 from ...models.case import BmmCase, make_case
 from ...models.plan import BranchName
-from ..cells import did_you_mean
-from ..vendor_rows import VendorTiling, read_vendor_row
+from ..tables.cells import did_you_mean
+from ..tables.vendor_rows import VendorTiling, read_vendor_row
 from .convert import PlanFields, case_of_tcube, tcube_to_fields
 from .struct import FIELDS, INT32, TCubeTiling
 

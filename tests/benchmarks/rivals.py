@@ -24,9 +24,9 @@ from tileproof.models.plan import Plan
 from tileproof.models.points import Points, evaluate_points
 from tileproof.models.rules import Profile
 from tileproof.solver.api import make_context
-from tileproof.solver.branch import SolveOptions, solve_branch
-from tileproof.solver.enumerator import Enumerator
+from tileproof.solver.proof.enumerator import Enumerator
 from tileproof.solver.result import Status
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 #: Regret below which two optima are the same: HiGHS knows no whole ticks.
 SAME = 1e-5

@@ -26,7 +26,7 @@ from ortools.sat.python import cp_model
 from tileproof import BmmCase, solve
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.api import make_context
-from tileproof.solver.branch import SolveOptions, breaks_entry, solve_branch
+from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
 
 SIZES = Path(__file__).parent.parent / "data" / "bmm_sizes.csv"
 _HEADER = (

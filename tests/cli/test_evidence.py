@@ -13,10 +13,11 @@ import pytest
 
 from tileproof.hardware import InternalError
 from tileproof.models.case import make_case
-from tileproof.solver import branch as branch_module
-from tileproof.solver import evidence, search
 from tileproof.solver.api import make_context
-from tileproof.solver.verify import VerifyLine
+from tileproof.solver.cpsat import evidence
+from tileproof.solver.proof.verify import VerifyLine
+from tileproof.solver.search import branch_search as search
+from tileproof.solver.search import solve_branch as branch_module
 
 #: A case whose optimum CP-SAT has to prove.
 CASE = ("solve", "-b", "64", "-m", "100", "-n", "200", "-k", "300", "--branch", "asw_basic", "--rules", "none")
@@ -74,7 +75,7 @@ def test_solver_against_evaluator(run: Any, tmp_path: Path, monkeypatch: pytest.
 
 def test_solver_against_enumerator(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "tileproof.solver.verify.verify_result",
+        "tileproof.solver.proof.verify.verify_result",
         lambda *a, **k: [VerifyLine("asw_basic", False, "a better plan exists")],
     )
     answer = run(*CASE, "--verify", "--json", "--dump-model", tmp_path)

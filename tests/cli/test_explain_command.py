@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tileproof.models.plan import BRANCHES
-from tileproof.solver import branch as branch_module
-from tileproof.solver.branch import Solved
 from tileproof.solver.result import BranchResult, Status
+from tileproof.solver.search import solve_branch as branch_module
+from tileproof.solver.search.solve_branch import Solved
 
 
 def conflicts(run: Any, text: str) -> list[list[str]]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tileproof.solver import audit_batch
-from tileproof.solver.audit import Auditor
-from tileproof.solver.rows_in import TextRows
+from tileproof.solver.batch import audit as audit_batch
+from tileproof.solver.review.audit import Auditor
+from tileproof.solver.tables.read import TextRows
 
 HEADER = "case_id,b,m,n,k,branch,base_m,base_n,base_k\n"
 ROWS = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tileproof.solver.cli import solve_command
+from tileproof.solver.cli.commands import solve as solve_command
 
 CASE = ("solve", "-b", "4", "-m", "32", "-n", "32", "-k", "64")
 
@@ -36,7 +36,7 @@ def edited(library: Path, statement: str) -> None:
 
 def test_solve_serves_what_it_kept(run: Any, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = run(*CASE)
-    branch = "tileproof.solver.branch.solve_branch"
+    branch = "tileproof.solver.search.solve_branch.solve_branch"
     monkeypatch.setattr(branch, lambda *_: pytest.fail("solved again"))
     served = run(*CASE, "--library", library)
     assert (served.exit_code, served.stdout) == (0, fresh.stdout)

@@ -12,7 +12,9 @@ import pytest
 import tileproof
 from tileproof.hardware import InternalError
 from tileproof.models.plan import BRANCHES, PLAN_FIELDS
-from tileproof.solver import batch, rows_out, tables
+from tileproof.solver.batch import recommend as batch
+from tileproof.solver.tables import frames as tables
+from tileproof.solver.tables import write as rows_out
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cases.csv"
 GOOD = """case_id,batch_a,batch_b,m,n,k,dtype,out_dtype,trans_a,trans_b,bias,bias_batch,format_b

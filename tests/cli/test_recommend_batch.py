@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from tileproof.solver import batch, executors
-from tileproof.solver.rows_in import TextRows
-from tileproof.solver.workers import Crash
+from tileproof.solver.batch import recommend as batch
+from tileproof.solver.pools import executors
+from tileproof.solver.pools.processes import Crash
+from tileproof.solver.tables.read import TextRows
 
 HEADER = "case_id,b,m,n,k,dtype,trans_b,pin_base_m"
 COMMAND = [sys.executable, "-W", "error", "-m", "tileproof.solver.cli.main", "recommend"]
@@ -373,7 +374,7 @@ def test_a_crash_costs_its_row_alone(run: Any, tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(folder)
     import test_recommend_batch as importable
 
-    monkeypatch.setattr("tileproof.solver.cli.recommend_run.solve_row", importable.crashes)
+    monkeypatch.setattr("tileproof.solver.cli.commands.recommend_run.solve_row", importable.crashes)
     cases = tmp_path / "cases.csv"
     cases.write_text("case_id,m,n,k\n" + "".join(f"{name},16,16,16\n" for name in ("a", "deadly", "b", "once", "c")))
     answer = run("recommend", cases, *targets(tmp_path / "out"), "--jobs", "2")

@@ -11,8 +11,8 @@ import pytest
 import tileproof
 from tileproof.models.case import make_case
 from tileproof.models.plan import BRANCHES
-from tileproof.solver.pins_file import pinned_rows, read_pins
-from tileproof.solver.tables import read_cases
+from tileproof.solver.tables.frames import read_cases
+from tileproof.solver.tables.pins_file import pinned_rows, read_pins
 
 CASES = """case_id,m,n,k,pin_base_m,pin_base_k,pin_l1_form
 free,64,96,128,,,

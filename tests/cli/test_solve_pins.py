@@ -13,10 +13,10 @@ from tileproof.models.evaluation import Evaluation
 from tileproof.models.pins import parse_pins
 from tileproof.models.plan import Plan
 from tileproof.solver import api
-from tileproof.solver.branch import Solved, SolveOptions
 from tileproof.solver.cli import render
 from tileproof.solver.describe import conflicts_of
 from tileproof.solver.result import BranchResult, Conflict, ConflictMember, Status
+from tileproof.solver.search.solve_branch import Solved, SolveOptions
 
 SMALL = ("solve", "-m", "64", "-n", "96", "-k", "128", "--rules", "none")
 

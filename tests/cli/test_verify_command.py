@@ -14,8 +14,8 @@ import pytest
 import tileproof
 from tileproof.hardware import get_spec
 from tileproof.models.case import make_case
-from tileproof.solver import certificate as module
-from tileproof.solver.certificate import check_certificate, digest, make_certificate
+from tileproof.solver.proof import certificate as module
+from tileproof.solver.proof.certificate import check_certificate, digest, make_certificate
 from tileproof.solver.result import Status
 
 Edit = Callable[[dict[str, Any]], None]

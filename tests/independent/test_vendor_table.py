@@ -22,7 +22,7 @@ import pytest
 import tileproof
 from tileproof import BmmCase, Plan
 from tileproof.models.rules import PROFILES
-from tileproof.solver.branch import SolveOptions
+from tileproof.solver.search.solve_branch import SolveOptions
 
 SIZES = Path(__file__).parent.parent / "data" / "bmm_sizes.csv"
 

@@ -15,7 +15,7 @@ from tileproof.models.evaluation import evaluate_plan
 from tileproof.solver.measure.experiments import Candidate, _Belief, _expected_saving, propose
 from tileproof.solver.measure.rows import read_runs
 from tileproof.solver.measure.spans import spans_by_value, spans_of
-from tileproof.solver.tables import PLAN_COLUMNS
+from tileproof.solver.tables.frames import PLAN_COLUMNS
 
 SPEC = get_spec("ascend950pr")
 CASES = "case_id,b,m,n,k,trans_b\ntiny,40,32,48,64,1\nsquare,1,512,512,512,0\n"

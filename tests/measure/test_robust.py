@@ -16,11 +16,11 @@ from tileproof.models.branches import BRANCH_OF
 from tileproof.models.context import Context
 from tileproof.models.pins import parse_pins
 from tileproof.models.points import evaluate_points
-from tileproof.solver.branch import SolveOptions
-from tileproof.solver.enumerator import Enumerator
 from tileproof.solver.measure.constants import spec_at
 from tileproof.solver.measure.robust import robust
 from tileproof.solver.measure.spans import Span, spans_by_value, spans_from, spans_of
+from tileproof.solver.proof.enumerator import Enumerator
+from tileproof.solver.search.solve_branch import SolveOptions
 
 SPEC = get_spec("ascend950pr")
 WIDE = [("row_128", 0.5, 1.0), ("mmad_head", 0, 30), ("saturation", 0.4, 1.0)]

@@ -22,10 +22,10 @@ from tileproof.models.intervals import Interval, IntervalAlgebra, ReachAlgebra
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.models.points import Points, evaluate_points, lower_bounds, point_values
 from tileproof.solver.api import make_context
-from tileproof.solver.cp_algebra import CpAlgebra, Lin
-from tileproof.solver.cpsat import Budget, Verdict, run
-from tileproof.solver.errors import RowOverflow
-from tileproof.solver.explain import RulesAlgebra
+from tileproof.solver.cpsat.algebra import CpAlgebra, Lin
+from tileproof.solver.cpsat.errors import RowOverflow
+from tileproof.solver.cpsat.run import Budget, Verdict, run
+from tileproof.solver.search.explain import RulesAlgebra
 
 #: Case rules without which a branch has no formulas.
 _FATAL = ("entry.k", "entry.output", "entry.batch_to_fold", "entry.fold_one_side", "entry.equal_batch")

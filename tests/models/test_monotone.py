@@ -11,7 +11,7 @@ from tileproof import BmmCase
 from tileproof.hardware import NpuSpec, get_spec
 from tileproof.models.context import Context
 from tileproof.models.plan import BranchName
-from tileproof.solver.branch import SolveOptions, solve_branch
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 #: Steps that are not powers of two occur, and capacities below the chip's so that they bind on small cases.
 CAPACITIES = {

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from ortools.sat.python import cp_model
 
-from tileproof.solver.cp_algebra import LIMIT, CpAlgebra
-from tileproof.solver.cpsat import PROFILE, Budget, Verdict, run
-from tileproof.solver.errors import RowOverflow
+from tileproof.solver.cpsat.algebra import LIMIT, CpAlgebra
+from tileproof.solver.cpsat.errors import RowOverflow
+from tileproof.solver.cpsat.run import PROFILE, Budget, Verdict, run
 
 _CURED = "this wheel solves the canary right"
 
@@ -56,7 +56,7 @@ def test_our_profile_solves_the_enforced_row() -> None:
 
 def test_the_default_profile_is_still_wrong() -> None:
     if best(enforced_row()) == -1000:
-        pytest.fail(f"{_CURED}: presolve_inclusion_work_limit = 0 in solver/cpsat.py may be dropped")
+        pytest.fail(f"{_CURED}: presolve_inclusion_work_limit = 0 in solver/cpsat/run.py may be dropped")
 
 
 def test_the_work_limit_alone_is_what_cures_it() -> None:
@@ -134,7 +134,7 @@ def test_zero_is_reached() -> None:
 def test_or_tools_still_overflows(parameters: dict[str, Any]) -> None:
     """No parameter helps; the guard of ``CpAlgebra.row`` is the only protection."""
     if best(ten_rows(), **parameters) == 0:
-        pytest.fail(f"{_CURED}: the row guard of solver/cp_algebra.py may be relaxed")
+        pytest.fail(f"{_CURED}: the row guard of solver/cpsat/algebra.py may be relaxed")
 
 
 def test_the_guard_refuses_the_row() -> None:

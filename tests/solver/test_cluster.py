@@ -25,9 +25,9 @@ from distributed.core import Status
 import tileproof
 from tileproof.hardware.errors import InputError
 from tileproof.models.case import make_case
-from tileproof.solver import cluster as module
-from tileproof.solver.cluster import ClusterPool
-from tileproof.solver.workers import Crash
+from tileproof.solver.pools import dask as module
+from tileproof.solver.pools.dask import ClusterPool
+from tileproof.solver.pools.processes import Crash
 
 PID = "__import__('os').getpid()"
 DIE = f"__import__('os').kill({PID}, 9)"
@@ -220,7 +220,7 @@ def test_wrong_workers_are_named(address: str, monkeypatch: pytest.MonkeyPatch, 
     assert str(caught.value).endswith("has model version 1; this is 0")
     with ClusterPool(eval, address) as pool:
         first, second = list(pool._workers)
-        hide = "__import__('sys').modules.update({'tileproof.solver.cluster': None})"
+        hide = "__import__('sys').modules.update({'tileproof.solver.pools.dask': None})"
         pool._client.run(eval, hide, workers=[first])
         with pytest.raises(InputError, match=f"worker {first} cannot import this tileproof"):
             ClusterPool(eval, address)
@@ -277,7 +277,7 @@ def test_a_local_cluster_works_from_a_plain_script_and_leaves_nothing(tmp_path: 
     # No "if __name__ == '__main__'": workers must not run the script again. Killed rows must not fill stderr.
     script = tmp_path / "script.py"
     script.write_text(
-        "from tileproof.solver.cluster import ClusterPool\n"
+        "from tileproof.solver.pools.dask import ClusterPool\n"
         "print('once')\n"
         "with ClusterPool(eval, 'local') as pool:\n"
         f"    print(list(pool.map(['1', {DIE!r}, '2'])))\n"

@@ -17,9 +17,9 @@ from tileproof.models.case import make_case
 from tileproof.models.context import Context
 from tileproof.models.evaluation import Evaluation, evaluate_plan, evaluate_values
 from tileproof.models.plan import Plan
-from tileproof.solver.advice import advice, reads
-from tileproof.solver.branch import SolveOptions, solve_branch
-from tileproof.solver.changes import best_change
+from tileproof.solver.review.advice import advice, reads
+from tileproof.solver.review.neighbours import best_change
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 _CHANGE = re.compile(r"; (\w+) (\d+) instead of (\d+)(?: \(with ([^)]*)\))? saves (\d+) %")
 

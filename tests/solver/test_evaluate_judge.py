@@ -13,8 +13,8 @@ from tileproof.models.case import make_case
 from tileproof.models.context import Context
 from tileproof.models.evaluation import evaluate_plan
 from tileproof.models.plan import BRANCHES, BranchName
-from tileproof.solver.branch import SolveOptions, solve_branch
-from tileproof.solver.judge import deciding_fields, judge
+from tileproof.solver.review.judge import deciding_fields, judge
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 CASE = make_case(batch_a=8, batch_b=8, m=256, n=512, k=1024)
 

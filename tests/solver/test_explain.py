@@ -14,9 +14,9 @@ from tileproof.models.context import Context
 from tileproof.models.pins import Pin, parse_pins
 from tileproof.models.plan import BranchName
 from tileproof.solver.api import make_context
-from tileproof.solver.branch import SolveOptions, solve_branch
-from tileproof.solver.explain import _FATAL, Explainer
 from tileproof.solver.result import Conflict, Status
+from tileproof.solver.search.explain import _FATAL, Explainer
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 CUBE: tuple[BranchName, ...] = ("to_matmul", "iter_batch", "merge_batch", "asw_basic", "stream_k")
 

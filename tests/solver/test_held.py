@@ -14,9 +14,9 @@ from tileproof.models.case import make_case
 from tileproof.models.pins import PinnedBranch, parse_pins
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.api import solve
-from tileproof.solver.branch import SolveOptions, breaks_entry, solve_branch
-from tileproof.solver.certificate import check_certificate, make_certificate
-from tileproof.solver.enumerator import Enumerator
+from tileproof.solver.proof.certificate import check_certificate, make_certificate
+from tileproof.solver.proof.enumerator import Enumerator
+from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
 
 
 @pytest.mark.parametrize("decision", [Decision("x", 2, 9), Decision("x", 1, 16, (1, 2, 4, 16))])

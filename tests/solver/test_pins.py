@@ -16,10 +16,10 @@ from tileproof.models.branches import BRANCH_OF
 from tileproof.models.case import make_case
 from tileproof.models.pins import parse_pin, parse_pins
 from tileproof.models.plan import BRANCHES, BranchName
-from tileproof.solver.branch import SolveOptions, breaks_entry, solve_branch
-from tileproof.solver.enumerator import Enumerator
+from tileproof.solver.proof.enumerator import Enumerator
 from tileproof.solver.result import Status
-from tileproof.solver.vendor_rows import read_vendor_row
+from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from tileproof.solver.tables.vendor_rows import read_vendor_row
 
 SHIPPED = Path(__file__).parents[3] / "shared" / "data" / "shipped_tilings.csv"
 

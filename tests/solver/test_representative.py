@@ -11,7 +11,7 @@ from tileproof.models.branches import BRANCH_OF
 from tileproof.models.case import make_case
 from tileproof.models.evaluation import evaluate_plan
 from tileproof.solver.api import make_context
-from tileproof.solver.enumerator import Enumerator
+from tileproof.solver.proof.enumerator import Enumerator
 from tileproof.solver.result import CaseResult
 
 

@@ -19,8 +19,8 @@ from tileproof.models.case import BmmCase, make_case
 from tileproof.models.evaluation import evaluate_plan, evaluate_values
 from tileproof.models.plan import BranchName, Plan
 from tileproof.solver.api import make_context
-from tileproof.solver.branch import SolveOptions
-from tileproof.solver.tables import read_cases
+from tileproof.solver.search.solve_branch import SolveOptions
+from tileproof.solver.tables.frames import read_cases
 from tileproof.solver.tcube import (
     TCubeTiling,
     case_of_tcube,

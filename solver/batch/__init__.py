@@ -1,0 +1,1 @@
+"""Tables of cases and tilings, row by row."""

@@ -1,0 +1,1 @@
+"""The CP-SAT interpreter: the only room that imports OR-Tools."""

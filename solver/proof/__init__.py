@@ -1,0 +1,1 @@
+"""What was proven, confirmed without CP-SAT: enumeration, certificates."""

@@ -1,0 +1,231 @@
+"""Tilings joined to their cases and judged, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from ...hardware.errors import InputError
+from ...models.context import Context
+from ...models.latency import Stages
+from ...models.plan import PLAN_FIELDS
+from ..batch.recommend import Settings
+from ..tables.frames import CaseRow, read_cases, table_of
+from ..tables.tilings import EVALUATE_COLUMNS, CaseIndex, plan_fields, read_table
+from ..tcube import read_tcube_items, tcube_to_fields, tcube_violations
+from ..tcube.struct import TCubeTiling
+from ..tcube.text import TCubeItem
+from .advice import advice
+from .gap import LEVELS, Gap, gap_of
+from .judge import Judgement, judge
+
+__all__ = ["EvaluateSummary", "Outcome", "TilingRow", "evaluate_rows", "evaluation_table", "read_tilings"]
+
+STAGES: Final = tuple(stage.name for stage in fields(Stages) if stage.name != "total")
+EVAL_COLUMNS: Final[tuple[str, ...]] = (
+    "case_id", "row", "plan_row", *PLAN_FIELDS, "feasible", "violations", "chosen", "latency_us", "latency_ticks",
+    "bottleneck", *(f"{name}_us" for name in STAGES), "advice", "error",
+)  # fmt: skip
+GAP_COLUMNS: Final = tuple(f"{name}_{what}" for name in LEVELS for what in ("us", "ratio"))
+
+
+@dataclass(frozen=True)
+class TilingRow:
+    """One tiling of a file: its line, its case, the plan fields it gives, or what is wrong with it."""
+
+    file: str
+    number: int
+    name: str
+    case_row: CaseRow | None = None
+    given: dict[str, Any] | None = None
+    struct: TCubeTiling | None = None
+    error: InputError | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A row with its verdict, or with its error."""
+
+    row: TilingRow
+    judgement: Judgement | None = None
+    ctx: Context | None = None
+    gap: Gap | None = None
+    advice: str = ""
+    error: InputError | None = None
+
+
+@dataclass(frozen=True)
+class EvaluateSummary:
+    """How many rows ended how."""
+
+    rows: int
+    feasible: int
+    infeasible: int
+    open: int
+    bad: int
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome], bad: int) -> EvaluateSummary:
+        """Count the outcomes; ``bad`` lines were not even rows."""
+        ends = Counter(
+            "bad"
+            if o.judgement is None
+            else "feasible"
+            if o.judgement.feasible
+            else "open"
+            if o.judgement.open
+            else "not"
+            for o in outcomes
+        )
+        return cls(ends.total(), ends["feasible"], ends["not"], ends["open"], ends["bad"] + bad)
+
+    @property
+    def text(self) -> str:
+        """The closing line."""
+        plans = "1 plan" if self.rows == 1 else f"{self.rows} plans"
+        open_ = f", {self.open} open" if self.open else ""
+        return f"{plans}: {self.feasible} feasible, {self.infeasible} infeasible{open_}, {self.bad} bad"
+
+
+# -- reading
+def read_tilings(cases: Path, plans: Path, form: str) -> tuple[list[TilingRow], list[InputError]]:
+    """Tilings of a plan table (``csv``) or a TCubeTiling text, each joined to its case; and what else is wrong.
+
+    Raises:
+        InputError: a file cannot be read as a whole.
+    """
+    case_rows = read_cases(cases)
+    index = CaseIndex(case_rows)
+    errors = [row.error for row in case_rows if row.error is not None]
+    if form == "csv":
+        table = read_table(plans, EVALUATE_COLUMNS, "plan")
+        rows = [_csv_row(table.file, *row, index) for row in table.rows]
+        return rows, [*errors, *table.errors]
+    return [_struct_row(str(plans), item, index) for item in read_tcube_items(_text(plans), file=plans)], errors
+
+
+def _csv_row(file: str, number: int, texts: dict[str, str], error: InputError | None, index: CaseIndex) -> TilingRow:
+    name = texts.get("case_id", "")
+    if error is not None:
+        return TilingRow(file, number, name, error=error)
+    try:
+        case_row = index.find(name, texts.get("row", ""))
+        return TilingRow(file, number, case_row.cells["case_id"], case_row, plan_fields(texts))
+    except InputError as wrong:
+        return TilingRow(file, number, name, error=_placed(wrong, file, number))
+
+
+def _struct_row(file: str, item: TCubeItem, index: CaseIndex) -> TilingRow:
+    tiling = item.tiling
+    if tiling is None:
+        return TilingRow(file, item.line, item.name, error=item.error)
+    extra = tiling.tileproof
+    name = (extra.case.case_id if extra is not None else "") or item.name
+    try:
+        case_row = index.rows[0] if len(index.rows) == 1 and index.rows[0].case else index.find(name)
+        assert case_row.case is not None
+        _, given = tcube_to_fields(tiling, case_row.case)
+        return TilingRow(file, item.line, name, case_row, plan_fields(given), tiling)
+    except InputError as wrong:
+        return TilingRow(file, item.line, name, error=_placed(wrong, file, item.line))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
+
+
+def _placed(error: InputError, file: str, number: int) -> InputError:
+    return InputError(error.message, file=file, row=number, column=error.column)
+
+
+# -- judging
+def evaluate_rows(rows: Iterable[TilingRow], settings: Settings, *, gap: bool = False) -> Iterator[Outcome]:
+    """Judge the rows in order; rows of one case share what is derived from it."""
+    contexts: dict[int, Context] = {}
+    for row in rows:
+        if row.case_row is None or row.case_row.case is None or row.given is None:
+            yield Outcome(row, error=row.error)
+            continue
+        number = row.case_row.number
+        if number not in contexts:
+            contexts[number] = Context.of(row.case_row.case, settings.spec, settings.rules, settings.environment)
+        try:
+            yield _judged(row, contexts[number], settings, gap)
+        except InputError as error:
+            yield Outcome(row, error=_placed(error, row.file, row.number))
+
+
+def _judged(row: TilingRow, ctx: Context, settings: Settings, gap: bool) -> Outcome:
+    assert row.given is not None
+    verdict = judge(ctx, row.given, settings.options)
+    if row.struct is not None:
+        verdict = verdict.with_broken(
+            (check.name, f"{check.name} {check.left} {check.operator} {check.right}")
+            for check in tcube_violations(row.struct, ctx.case, settings.spec)
+        )
+    evaluation = verdict.evaluation
+    words = advice(ctx, evaluation) if evaluation is not None else "; ".join(verdict.violations)
+    ladder = None
+    if gap and evaluation is not None and verdict.branch is not None:
+        ladder = gap_of(ctx, verdict.branch, evaluation.ticks, settings.options)
+    return Outcome(row, verdict, ctx, ladder, words)
+
+
+# -- writing
+def evaluation_table(outcomes: Sequence[Outcome], *, gap: bool) -> pd.DataFrame:
+    """One row for each tiling, in the order of the input."""
+    return table_of((_cells(outcome) for outcome in outcomes), (*EVAL_COLUMNS, *(GAP_COLUMNS if gap else ())))
+
+
+def _cells(outcome: Outcome) -> dict[str, Any]:
+    document = to_json(outcome)
+    plan = document.pop("plan", None) or {}
+    stages = document.pop("stages_us", None) or {}
+    ladder = document.pop("gap", None) or {}
+    cells = {**document, **plan, **{f"{name}_us": us for name, us in stages.items()}}
+    for name in LEVELS:
+        for what, value in ladder.get(name, {}).items():
+            cells[f"{name}_{what}"] = value
+    for name in ("violations", "chosen"):
+        cells[name] = "; ".join(document.get(name) or ())
+    return cells
+
+
+def to_json(outcome: Outcome) -> dict[str, Any]:
+    """A row as plain data."""
+    row, verdict, ctx = outcome.row, outcome.judgement, outcome.ctx
+    number = row.case_row.number if row.case_row is not None else None
+    result: dict[str, Any] = {"case_id": row.name, "row": number, "plan_row": row.number}
+    if verdict is None or ctx is None:
+        error = outcome.error
+        column = f"column {error.column}: " if error is not None and error.column else ""
+        return {**result, "error": f"{column}{error.message}" if error is not None else ""}
+    evaluation = verdict.evaluation
+    result |= {
+        "feasible": verdict.feasible,
+        "violations": list(verdict.violations),
+        "chosen": list(verdict.chosen),
+        "plan": row.given,
+        "advice": outcome.advice,
+    }
+    if evaluation is not None:
+        result |= {
+            "plan": evaluation.plan.model_dump(),
+            "latency_us": ctx.us(evaluation.ticks),
+            "latency_ticks": evaluation.ticks,
+            "bottleneck": evaluation.bottleneck,
+            "stages_us": {name: ctx.us(evaluation.stages.get(name, 0)) for name in STAGES},
+        }
+    if outcome.gap is not None:
+        result["gap"] = outcome.gap.to_json()
+    return result

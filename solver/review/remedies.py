@@ -1,0 +1,113 @@
+"""Remedies for a bottleneck: the few changes it suggests, each with the room it needs, each evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...models.branches import BRANCH_OF
+from ...models.context import Context
+from ...models.evaluation import Evaluation, evaluate_values
+from ...models.plan import BranchName
+from .neighbours import Broken, Legal, start
+
+__all__ = ["faster_plan", "make_room"]
+
+#: Gains below this share are not worth a sentence.
+_LEAST_GAIN: Final = 0.005
+#: A change that saves this much is enough, however many others could be tried.
+_PLENTY: Final = 0.2
+_REPAIRS: Final = 5
+
+Values = dict[str, Any]
+
+
+def faster_plan(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation | None:
+    """A legal and faster plan among those that the bottleneck suggests: the first that saves much, or the fastest."""
+    branch = BRANCH_OF[evaluation.plan.branch]
+    here = start(ctx, evaluation.plan)
+    # What a plan need not say follows anew; it would tie the changed plan to the old tile.
+    here.update(dict.fromkeys(here.keys() & {"swizzle_w", "single_m", "single_n"}))
+    best, found = int(evaluation.ticks * (1 - _LEAST_GAIN)), None
+    for change in _moves(here, kind):
+        values = {**here, **change}
+        ticks = make_room(ctx, evaluation.plan.branch, values)
+        if ticks is not None and ticks < best:
+            best, found = ticks, values
+            if ticks < evaluation.ticks * (1 - _PLENTY):
+                break
+    if found is None:
+        return None
+    better = evaluate_values(ctx, branch, found)
+    return better if better.feasible and better.ticks < evaluation.ticks else None
+
+
+def _moves(here: Values, kind: str) -> Iterator[Values]:
+    """Changes worth a try for a kind of bottleneck, the most likely first."""
+    if here.get("l0_buffers") == 1:
+        yield {"l0_buffers": 2}
+    if here.get("l0c_buffers") == 1 and not here.get("fixpipe_unitflag"):
+        yield {"fixpipe_unitflag": 1}
+    if here.get("l1_buffers") == 1 or kind == "floor":
+        yield {"l1_buffers": min(4, 2 * (here.get("l1_buffers") or 1))}
+    if kind == "serial" and (here.get("iter_l1") or 1) > 1:
+        yield from ({"iter_l1": max(1, here["iter_l1"] // part)} for part in (2, 4, 8, 16, 32))
+    if kind in ("serial", "port", "mte1") and here.get("merge_b0"):
+        yield {"merge_b0": 2 * here["merge_b0"], "b_l1": max(2 * here["merge_b0"], here["b_l1"])}
+        yield {"b_l1": here["merge_b0"]}
+    larger = [{name: times * here[name]} for times in (2, 4) for name in ("um", "un") if here.get(name)]
+    smaller = [{name: -(-here[name] // 2)} for name in ("um", "un") if (here.get(name) or 1) > 1]
+    if kind in ("again a", "again b", "port", "mte1", "floor", "fixpipe"):
+        yield from larger
+    if kind == "fixpipe" and here.get("iter_l0"):
+        yield {"iter_l0": 2 * here["iter_l0"]}
+    if kind in ("mmad", "fixed", "port", "fixpipe", "serial"):
+        yield from smaller
+    steps = [name for name in ("step_ka", "step_kb", "step_k") if here.get(name)]
+    if kind in ("rows", "floor", "fixed", "serial") and steps:
+        yield {name: 2 * here[name] for name in steps}
+        yield {name: max(1, here[name] // 2) for name in steps}
+    if kind in ("again a", "again b", "rows"):
+        yield from ({name: 2 * here[name]} for name in steps)
+    if kind in ("mmad", "mte1") and here.get("uk"):
+        yield {"uk": 2 * here["uk"], **{name: -(-here[name] // 2) for name in steps}}
+    if kind in ("fixed", "reduce") and here.get("grid_k"):
+        yield {"grid_k": 2 * here["grid_k"], "single_core_k": None}
+        yield {"grid_k": max(2, here["grid_k"] // 2), "single_core_k": None}
+    if here.get("used"):
+        yield {"used": 2 * here["used"]}
+
+
+def make_room(ctx: Context, name: BranchName, values: Values) -> int | None:
+    """Time of the point after making room for it; ``values`` is changed on the way. None when there is no room."""
+    branch = BRANCH_OF[name]
+    for _ in range(_REPAIRS):
+        try:
+            return int(branch.formula(Legal(), ctx, values).stages.total)
+        except Broken as broken:
+            if not _repair(values, broken.rule):
+                return None
+    return None
+
+
+def _repair(values: Values, rule: str) -> bool:
+    """Change what a rule leaves room for; False when nothing is known to help."""
+    steps = [name for name in ("step_ka", "step_kb", "step_k") if values.get(name)]
+    if rule == "cap.l0c" and values["l0c_buffers"] == 2:
+        values |= {"l0c_buffers": 1, "fixpipe_unitflag": 1}
+    elif rule in ("cap.l0a", "cap.l0b") and values["uk"] > 1:
+        values["uk"] = values["uk"] // 2
+        values |= {name: 2 * values[name] for name in steps}
+    elif rule in ("cap.l1", "policy.asw_l1_share", "step.ka_max", "step.kb_max") and any(values[n] > 1 for n in steps):
+        values |= {name: max(1, values[name] // 2) for name in steps}
+    elif rule == "cap.l1" and (values.get("l1_buffers") or 1) > 1:
+        values["l1_buffers"] = values["l1_buffers"] // 2
+    elif rule == "cover.iter_l0" and values["iter_l0"] > values["iter_l1"]:
+        values["iter_l0"] = values["iter_l1"]
+    elif rule.startswith("cover.tail"):
+        values |= {"tail_m": 1, "tail_n": 1}
+    elif rule == "step.k_divide" and values["step_ka"] != values["step_kb"]:
+        values |= dict.fromkeys(("step_ka", "step_kb"), min(values["step_ka"], values["step_kb"]))
+    else:
+        return False
+    return True
