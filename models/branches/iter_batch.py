@@ -9,13 +9,14 @@ e  both streamed along K                 f  standard tiles with re-reads inside 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context
+from ..fields import BUFFERS, TILE
 from ..latency import (
     Outcome,
     Pipes,
@@ -36,12 +37,13 @@ from ..latency import (
     whole_rows_a,
     whole_rows_b,
 )
-from ..plan import BranchName, Plan
+from ..plan import Plan
 from .base import (
     NARROW,
     Branch,
     Counts,
     Decision,
+    Facts,
     KLoop,
     Structure,
     Wide,
@@ -61,6 +63,7 @@ from .base import (
 )
 
 _WIDE = 2**31
+_STREAMED = ("step_ka", "step_kb")
 _Form = tuple[dict[str, Any], tuple[Decision, ...], tuple[str, ...], tuple[str, ...]]
 
 
@@ -80,7 +83,11 @@ class _Load:
 class IterBatch(Branch):
     """The branch that gives whole batches to cores."""
 
-    name: ClassVar[BranchName] = "iter_batch"
+    name = "iter_batch"
+    facts = Facts(
+        beam=(("um", "un"), ("uk", "l1_buffers", "iter_l1"), ("step_ka", "step_kb", "step_part", "iter_l0")),
+        moves=(*Facts.moves, ("l1_form", "full_load"), ("full_load",)),
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
@@ -363,6 +370,37 @@ class IterBatch(Branch):
             "step_ka": plan.step_ka,
             "step_kb": plan.step_kb,
         }
+
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        always = (*TILE, *BUFFERS, "l1_form", "full_load", "iter_l1", "iter_l0")
+        return (*always, *(self.field_of(name, given) for name in _steps(given)))
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        form = given["l1_form"]
+        forced: dict[str, Any] = {} if form == "b" else {"iter_l1": 1, "iter_l0": 1}
+        if form not in ("c", "d"):
+            forced["full_load"] = "none"
+        elif given["full_load"] == "none":
+            forced["full_load"] = "a or b"
+        if form == "a":
+            forced["l1_buffers"] = 1
+        return forced
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return frozenset({"step_ka", "step_kb", "step_part"}.difference(_steps(given)))
+
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        if decision == "step_part":
+            return "step_n" if values.get("full_load") == "a" else "step_m"
+        return super().field_of(decision, values)
+
+    def own_words(self, plan: Plan) -> str:
+        return f"form {plan.l1_form}, {plan.b_core} batches a core, {plan.iter_l1} in L1, {plan.iter_l0} in L0"
+
+
+def _steps(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Steps that the L1 form of a plan leaves to choose."""
+    return {"c": ("step_part",), "d": ("step_part",), "e": _STREAMED, "f": _STREAMED}.get(given.get("l1_form", ""), ())
 
 
 def _bound_class(ctx: Context) -> int:

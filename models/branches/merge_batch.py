@@ -5,10 +5,12 @@ Design section 6.4. Structures: the buffers; the number of merged batches is an 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
+from ..fields import BUFFERS
 from ..latency import (
     Outcome,
     Pipes,
@@ -26,11 +28,12 @@ from ..latency import (
     rows_a,
     rows_b,
 )
-from ..plan import BranchName, Plan
+from ..plan import Plan
 from .base import (
     NARROW,
     Branch,
     Counts,
+    Facts,
     Structure,
     Wide,
     best_l0c,
@@ -51,7 +54,8 @@ _WIDE = 2**31
 class MergeBatch(Branch):
     """The branch that trades wasted products for larger tiles."""
 
-    name: ClassVar[BranchName] = "merge_batch"
+    name = "merge_batch"
+    facts = Facts(beam=(("uk", "l1_buffers", "b_l1"), ("step_k",)))
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         spec = ctx.spec
@@ -206,6 +210,12 @@ class MergeBatch(Branch):
             "b_l1": plan.b_l1,
             "step_k": plan.step_ka,
         }
+
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("merge_b0", "b_l1", "base_k", "step_ka", *BUFFERS)
+
+    def own_words(self, plan: Plan) -> str:
+        return f"merge {plan.merge_b0} of {plan.b_core} batches a core, {plan.b_l1} in L1"
 
 
 def _b_core(ctx: Context) -> int:
