@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 from ..hardware.errors import InputError
 from .algebra import Algebra
@@ -19,7 +19,7 @@ from .branches.base import NARROW, Around, Asked, Branch, Structure, Wide, Word
 from .context import Context
 from .fields import FIELDS, L1_BUFFERS
 from .latency import Outcome, Values
-from .plan import PLAN_FIELDS, Plan
+from .plan import BRANCHES, PLAN_FIELDS, Plan
 
 LATENCY: Final = "latency_us"
 PIN_FIELDS: Final = (*PLAN_FIELDS, LATENCY)
@@ -48,11 +48,10 @@ class Pin:
 
 def word_values(field: str) -> tuple[str, ...]:
     """Words a field may have; empty for numbers."""
-    annotation = Plan.model_fields[field].annotation
-    for part in get_args(annotation):
-        if part is not type(None) and get_args(part):
-            return tuple(get_args(part))
-    return tuple(get_args(annotation)) if field == "branch" else ()
+    if field in ("branch", "inner_branch"):
+        return tuple(BRANCHES)
+    kinds = get_args(Plan.model_fields[field].annotation)
+    return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
 
 
 def parse_pin(text: str) -> Pin:

@@ -334,3 +334,6 @@ class AswBasic(Branch):
 
     def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
         return {"swizzle_w": ctx.windows}
+
+
+BRANCH = AswBasic()

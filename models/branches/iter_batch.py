@@ -414,3 +414,6 @@ def _bound_class(ctx: Context) -> int:
         return 3
     write_balance = Fraction(peak * ctx.so) / spec.l2_write_bytes_per_cycle
     return 2 if 2 * k >= write_balance and m * n * ctx.so <= spec.l2_bytes else 0
+
+
+BRANCH = IterBatch()

@@ -227,3 +227,6 @@ def _rows(alg: Algebra, ctx: Context, batches: Value, *, l1: bool = False) -> Va
     if ctx.trans_a:
         return batches * (l1_width(alg, ctx, "a", ctx.am // ATOM) if l1 else ctx.am // ATOM)
     return alg.ceil_div(batches * ctx.m, ATOM)
+
+
+BRANCH = MergeBatch()

@@ -108,3 +108,6 @@ class Special(Branch):
 
 def _units(ctx: Context) -> int:
     return ctx.batch * ctx.m * -(-ctx.n * ctx.so // ctx.spec.vector_unit_bytes)
+
+
+BRANCH = Special()

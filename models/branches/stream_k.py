@@ -285,3 +285,6 @@ def _rows(alg: Algebra, ctx: Context, depth: Value, slice_k: Value) -> Rows:
         return Rows(alg.min_of(depth * ctx.atom_k, slice_k), 1, ctx.k, ctx.k)
     lines = slice_k // ATOM if isinstance(slice_k, int) else alg.ceil_div(slice_k, ATOM)
     return Rows(alg.min_of(depth * (ctx.atom_k // ATOM), lines), ATOM, ctx.k, ctx.k)
+
+
+BRANCH = StreamK()

@@ -103,3 +103,6 @@ def _fold(ctx: Context) -> tuple[Literal["a", "b"], Context]:
     if "folded" not in ctx.memo:
         ctx.memo["folded"] = ctx.folded(side)
     return side, ctx.memo["folded"]
+
+
+BRANCH = ToMatmul()
