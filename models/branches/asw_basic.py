@@ -44,6 +44,7 @@ from .base import (
     Word,
     best_l0c,
     bias_rule,
+    block_reads,
     buffer_fields,
     k_loop,
     l0_rules,
@@ -334,6 +335,12 @@ class AswBasic(Branch):
 
     def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
         return {"swizzle_w": ctx.windows}
+
+    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
+        by_blocks, used = block_reads(ctx, plan), plan.used_core_num or 1
+        whole = (ctx.unique_a * used, ctx.unique_b * used)
+        side_a, side_b = (plan.full_load == side for side in "ab")
+        return (whole if side_a else by_blocks)[0], (whole if side_b else by_blocks)[1]
 
 
 BRANCH = AswBasic()

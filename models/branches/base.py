@@ -197,6 +197,10 @@ class Branch(ABC):
         """Plan field in which a decision shows."""
         return field_of(decision)
 
+    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
+        """Bytes of A and of B that all cores together read into L1."""
+        return ctx.unique_a, ctx.unique_b
+
     # -- in words
     def own_words(self, plan: Plan) -> str:
         """What only this branch has, in short."""
@@ -253,6 +257,9 @@ class Around(Branch):
 
     def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
         return self.inner.field_of(decision, values)
+
+    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
+        return self.inner.reads(ctx, plan)
 
     def words(self, plan: Plan) -> str:
         return self.inner.words(plan)
@@ -391,6 +398,12 @@ def tile_decisions(ctx: Context, k: int, l0_buffers: int, wide: Wide) -> tuple[D
 def step_decision(ctx: Context, name: str, most: int, wide: Wide) -> Decision:
     """A step of an L1 part, in L0 tiles: at most ``most`` (no empty tile) and the issue queue's depth."""
     return wide.decision(name, 1, min(most, 2 * ctx.spec.max_step_k), ctx.spec.max_step_k)
+
+
+def block_reads(ctx: Context, plan: Plan) -> tuple[int, int]:
+    """Bytes of A and B that ``m_cnt x n_cnt`` blocks of every batch read: each its rows and columns."""
+    times_a, times_b = ctx.batch // ctx.batch_a, ctx.batch // ctx.batch_b
+    return ctx.unique_a * (plan.n_cnt or 1) * times_a, ctx.unique_b * (plan.m_cnt or 1) * times_b
 
 
 def tile_values(ctx: Context, plan: Plan) -> dict[str, Any]:

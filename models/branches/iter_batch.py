@@ -49,6 +49,7 @@ from .base import (
     Wide,
     best_l0c,
     bias_rule,
+    block_reads,
     buffer_fields,
     k_loop,
     l0_rules,
@@ -393,6 +394,9 @@ class IterBatch(Branch):
         if decision == "step_part":
             return "step_n" if values.get("full_load") == "a" else "step_m"
         return super().field_of(decision, values)
+
+    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
+        return block_reads(ctx, plan) if plan.l1_form == "f" else super().reads(ctx, plan)
 
     def own_words(self, plan: Plan) -> str:
         return f"form {plan.l1_form}, {plan.b_core} batches a core, {plan.iter_l1} in L1, {plan.iter_l0} in L0"

@@ -39,6 +39,7 @@ from .base import (
     Wide,
     best_l0c,
     bias_rule,
+    block_reads,
     buffer_fields,
     k_loop,
     l0_rules,
@@ -271,6 +272,9 @@ class StreamK(Branch):
         listed = range(max(low, 1), high + 1) if high - low < _MOST_SLICES else range(0)
         slices = {*listed, *((exact,) if exact is not None and exact >= 1 else ())}
         return [{}, *({"single_core_k": value} for value in sorted(slices))]
+
+    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
+        return block_reads(ctx, plan)
 
     def own_words(self, plan: Plan) -> str:
         return f"grid (b,m,n,k) {plan.grid_b}x{plan.grid_m}x{plan.grid_n}x{plan.grid_k}"

@@ -93,6 +93,9 @@ class ToMatmul(Branch):
     def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
         return self.solving(values).field_of(decision, values)
 
+    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
+        return self.solving(vars(plan)).reads(_fold(ctx)[1], plan)
+
     def own_words(self, plan: Plan) -> str:
         inner = self.solving(vars(plan)).own_words(plan)
         return f"fold {(plan.fold or '').upper()}, {plan.inner_branch}{', ' if inner else ''}{inner}"

@@ -13,7 +13,7 @@ from ...models.algebra import IntAlgebra, Value
 from ...models.branches import BRANCH_OF
 from ...models.context import Context
 from ...models.evaluation import Evaluation, evaluate_values
-from ...models.plan import Plan
+from ...models.plan import PLAN_FIELDS, Plan
 from ...models.rules import rule_info
 from ..describe import BUFFER_NAMES, percent
 from .gap import roofline_ticks
@@ -122,10 +122,9 @@ def _idle(ctx: Context, plan: Plan) -> str:
         return ""
     if used < ctx.cores:
         return f"; {used} of {ctx.cores} cores have work"
-    if "asw_basic" in (plan.branch, plan.inner_branch):
-        batch = 1 if plan.branch == "to_matmul" else ctx.batch
-        last = batch * (plan.m_cnt or 1) * (plan.n_cnt or 1) % ctx.cores
-        if last and (plan.tail_m or 1) * (plan.tail_n or 1) == 1:
+    if plan.tail_m == plan.tail_n == 1:  # rounds of blocks, the last one uncut
+        last = (plan.split_b or 1) * (plan.m_cnt or 1) * (plan.n_cnt or 1) % ctx.cores
+        if last:
             return f"; the last round gives work to {last} of {ctx.cores} cores"
     return ""
 
@@ -142,7 +141,7 @@ def _why_mte2(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
     if kind == "floor":
         buffers = "1 L1 buffer leaves" if plan.l1_buffers == 1 else f"{plan.l1_buffers} L1 buffers leave"
         return "floor", f"; {buffers} it waiting for memory latency at every L1 step"
-    total_a, total_b, once_a, once_b = reads(ctx, plan)
+    (total_a, total_b), once_a, once_b = _reads(ctx, plan), ctx.unique_a, ctx.unique_b
     again_a, again_b = (total_a - once_a) / (total_a + total_b), (total_b - once_b) / (total_a + total_b)
     side, share = ("A", again_a) if again_a > again_b else ("B", again_b)
     if share >= 0.1:
@@ -153,28 +152,14 @@ def _why_mte2(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
     return ("rows", f"; short rows ({rows}) keep it below the memory's rate") if rows else ("rows", "")
 
 
-def reads(ctx: Context, plan: Plan) -> tuple[int, int, int, int]:
-    """Bytes of A and of B that are read into L1, and their own sizes."""
-    once_a, once_b = ctx.unique_a, ctx.unique_b
-    branch = plan.inner_branch or plan.branch
-    m_cnt, n_cnt = plan.m_cnt or 1, plan.n_cnt or 1
-    if branch == "iter_batch":
-        whole = plan.l1_form != "f"
-        return (once_a, once_b, once_a, once_b) if whole else (once_a * n_cnt, once_b * m_cnt, once_a, once_b)
-    if branch not in ("asw_basic", "stream_k"):
-        return once_a, once_b, once_a, once_b
-    times_a = 1 if plan.branch == "to_matmul" else ctx.batch // ctx.batch_a
-    times_b = 1 if plan.branch == "to_matmul" else ctx.batch // ctx.batch_b
-    used = plan.used_core_num or 1
-    total_a = once_a * (used if plan.full_load == "a" else n_cnt * times_a)
-    total_b = once_b * (used if plan.full_load == "b" else m_cnt * times_b)
-    return total_a, total_b, once_a, once_b
+def _reads(ctx: Context, plan: Plan) -> tuple[int, int]:
+    return BRANCH_OF[plan.branch].reads(ctx, plan)
 
 
 def _rows(ctx: Context, plan: Plan) -> Iterator[tuple[str, int]]:
     """Contiguous bytes of a row that an L1 load of A and of B takes."""
     whole = plan.l1_form in ("a", "b", "c", "d")
-    streamed = plan.branch != "merge_batch" and not whole
+    streamed = plan.merge_b0 is None and not whole
     for side, along, extent, base in (
         ("A", ctx.trans_a, ctx.m, plan.base_m),
         ("B", not ctx.trans_b, ctx.n, plan.base_n),
@@ -190,7 +175,7 @@ def _rows(ctx: Context, plan: Plan) -> Iterator[tuple[str, int]]:
 
 def _less_read(ctx: Context, old: Plan, new: Plan) -> str:
     """By how much a change cuts the reads, when it does."""
-    before, after = sum(reads(ctx, old)[:2]), sum(reads(ctx, new)[:2])
+    before, after = sum(_reads(ctx, old)), sum(_reads(ctx, new))
     return f" ({percent(1 - after / before)} less is read)" if after < 0.95 * before else ""
 
 
@@ -218,7 +203,7 @@ def _difference(old: Plan, new: Plan) -> str:
     """The changed parameters: the first one instead of its old value, the others with it."""
     changed = [name for name in _SHOWN if getattr(old, name) != getattr(new, name)]
     changed = [name for name in changed if name != "used_core_num" or old.branch == "special"]
-    first, *others = changed
+    first, *others = changed or [name for name in PLAN_FIELDS if getattr(old, name) != getattr(new, name)]
     text = f"{first} {getattr(new, first)} instead of {getattr(old, first)}"
     if others:
         text += f" (with {', '.join(f'{name} {getattr(new, name)}' for name in others)})"
