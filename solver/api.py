@@ -231,7 +231,8 @@ def evaluate(
 
 
 def _dump(ctx: Context, name: BranchName, solved: Solved, options: SolveOptions) -> None:
-    from .cpsat.evidence import file_stem, model_text
+    from .cpsat.run import model_text
+    from .search.evidence import file_stem
 
     assert options.dump_models is not None
     folder = options.dump_models

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from ...hardware.errors import InternalError
 from ...models.algebra import IntAlgebra, RuleCheck
 from ...models.branches import BRANCH_OF, Branch
@@ -17,10 +15,10 @@ from ...models.evaluation import Evaluation
 from ...models.pins import Pin, PinnedBranch
 from ...models.plan import BranchName
 from ..cpsat.errors import RowOverflow, TooHard
-from ..cpsat.evidence import model_text, write_evidence
-from ..cpsat.run import Budget, Verdict
+from ..cpsat.run import Budget, Model, Verdict, model_text
 from ..result import BranchResult, Status
 from .branch_search import BranchSearch
+from .evidence import write_evidence
 from .explain import Explainer
 
 
@@ -47,7 +45,7 @@ class Solved:
     result: BranchResult
     evaluation: Evaluation | None = None
     bound_ticks: int | None = None
-    models: list[cp_model.CpModel] = field(default_factory=list)
+    models: list[Model] = field(default_factory=list)
 
 
 def entry_checks(ctx: Context, name: BranchName) -> tuple[RuleCheck, ...]:
@@ -110,7 +108,7 @@ def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_abo
 def _solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_above: int | None) -> Solved:
     started = time.perf_counter()
 
-    def done(status: Status, search: BranchSearch | None = None, **fields: object) -> Solved:
+    def done(status: Status, search: BranchSearch | None = None, **fields: Any) -> Solved:
         found = search.best if search is not None else None
         evaluation = found.evaluation if found is not None else None
         bound = search.bound if search is not None else None
@@ -128,7 +126,7 @@ def _solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_ab
             stages_us=None if evaluation is None else stages_us(ctx, evaluation),
             plan=None if evaluation is None else evaluation.plan,
             solve_ms=round((time.perf_counter() - started) * 1e3, 3),
-            **fields,  # type: ignore[arg-type]
+            **fields,
         )
         return Solved(result, evaluation, bound, list(search.log.models) if search is not None else [])
 

@@ -236,7 +236,8 @@ def _disagreement(result: CaseResult, hardware: str, options: SolveOptions, bran
 
     from ....hardware.errors import InternalError
     from ...api import make_context
-    from ...cpsat.evidence import model_text, write_evidence
+    from ...cpsat.run import model_text
+    from ...search.evidence import write_evidence
     from ...search.solve_branch import solve_branch
 
     ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
