@@ -42,10 +42,14 @@ BOTTLENECKS = ("mmad", "mte2", "mte1", "fixpipe", "reduce", "reorder", "vector")
 
 @dataclass
 class Outcome:
-    """What a branch formula returns: stages, and by name the exact counts that plan fields and tie-breaks use."""
+    """What a branch formula returns: stages, and by name the exact counts that plan fields and tie-breaks use.
+
+    ``loads`` says what MTE2 reads and waits for; a branch without Cube work has none.
+    """
 
     stages: Stages
     counts: dict[str, Callable[[], Value]] = field(default_factory=dict)
+    loads: Loads | None = None
 
     def count(self, name: str) -> Value:
         """One of the counts; they are built on demand because the CP interpreter pays for each."""
@@ -55,6 +59,10 @@ class Outcome:
 Values = Mapping[str, Any]
 #: Amounts of data: (bytes, count).
 Sized = Sequence[tuple[int, Value]]
+
+
+#: An extent that rows and columns of a whole operand stand for: :class:`Rows` cuts it at the true one.
+WHOLE = 2**31
 
 
 def row_efficiency(ctx: Context, row_bytes: int, pitch_bytes: int) -> Fraction:
@@ -79,6 +87,10 @@ class Rows:
     extent: int
     pitch: int
     ideal: bool = False
+
+    def row_bytes(self, alg: Algebra, ctx: Context) -> Value:
+        """Contiguous bytes of one row."""
+        return alg.min_of(self.count * self.atom, self.extent) * ctx.s
 
     def classes(self, ctx: Context) -> list[tuple[int, Fraction]]:
         """(largest count, efficiency) of every class, ascending."""
@@ -122,12 +134,12 @@ def rows_b(ctx: Context, depth: Value, un: Value) -> Rows:
 
 def whole_rows_a(ctx: Context) -> Rows:
     """Rows of A when a whole batch of it is loaded."""
-    return rows_a(ctx, 2**31, 2**31)
+    return rows_a(ctx, WHOLE, WHOLE)
 
 
 def whole_rows_b(ctx: Context) -> Rows:
     """Rows of B when a whole batch of it is loaded."""
-    return rows_b(ctx, 2**31, 2**31)
+    return rows_b(ctx, WHOLE, WHOLE)
 
 
 @dataclass(frozen=True)
@@ -142,6 +154,11 @@ class Reads:
     rate: int
     count: Value
     extra: tuple[int, Value] | None = None
+
+    @property
+    def passed(self) -> Value:
+        """Bytes of all passes, without the extra ones."""
+        return self.count * self.rate
 
     def cost(self, alg: Algebra, ctx: Context) -> Value:
         """``(uniq/BW_HBM + (total - uniq)/BW_L2) / eff`` ticks when the operand crosses HBM once."""
@@ -250,11 +267,33 @@ def drain_cost(alg: Algebra, ctx: Context, drains: Value, blocks: Value) -> Valu
 
 
 @dataclass
+class Loads:
+    """What MTE2 reads, and the costs of which the largest is its time, by name.
+
+    ``shared`` are the reads of A and of B at the bandwidth that all cores share, ``port`` the bytes of the busiest core
+    through its own port, ``hbm`` what must cross HBM, ``floor`` the L1 steps that wait for memory latency (known once
+    the buffers in use are).
+    """
+
+    reads_a: Reads
+    reads_b: Reads
+    shared: Value
+    port: Value
+    hbm: Value
+    floor: Value = 0
+
+    @property
+    def largest(self) -> str:
+        """Name of the largest cost of one plan, the first among equal ones."""
+        return max(("shared", "port", "hbm", "floor"), key=lambda name: int(getattr(self, name)))
+
+
+@dataclass
 class Pipes:
     """Stage costs of a Cube branch before they are overlapped.
 
-    ``steps`` counts the L1 steps that can overlap (they limit how many L1 buffers are in use); ``loads`` are the costs
-    of MTE2 other than the latency floor, which is ``floor_steps`` (default ``steps``) over the buffers in use.
+    ``steps`` counts the L1 steps that can overlap (they limit how many L1 buffers are in use). The latency floor is
+    that of ``floor_steps`` (default ``steps``) over the buffers in use.
     """
 
     mmad: Value
@@ -263,7 +302,7 @@ class Pipes:
     drain: Value
     fill1: Value
     fill0: Value
-    loads: list[Value]
+    loads: Loads
     steps: Value
     floor_steps: Value | None = None
     reduce: Value = 0
@@ -279,7 +318,9 @@ def overlap(alg: Algebra, ctx: Context, pipes: Pipes, v: Values) -> Stages:
     """
     in_use = alg.min_of(v["l1_buffers"], pipes.steps)
     floor_steps = pipes.steps if pipes.floor_steps is None else pipes.floor_steps
-    mte2 = alg.worst([*pipes.loads, latency_floor(alg, ctx, floor_steps, in_use)])
+    loads = pipes.loads
+    loads.floor = latency_floor(alg, ctx, floor_steps, in_use)
+    mte2 = alg.worst([loads.shared, loads.port, loads.hbm, loads.floor])
     compute = pipes.mmad + pipes.mte1 if v["l0_buffers"] == 1 else pipes.mmad
     if v["l0c_buffers"] == 2 or v["fixpipe_unitflag"]:
         # The drain of the last block is never hidden: FIX' + drain is T_FIXPIPE again.

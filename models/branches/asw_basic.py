@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from ..algebra import Algebra, Value
 from ..context import ATOM, FIRST_LOAD_BYTES, Context
 from ..latency import (
+    Loads,
     Outcome,
     Pipes,
     Reads,
@@ -136,12 +137,9 @@ class AswBasic(Branch):
         tail = self._tail(alg, ctx, v, um, un, rows, columns, blocks, rounds)
         area = alg.mul(tail.full, alg.mul(rows, columns)) + alg.mul(tail.rows, tail.columns)
         all_rows, all_columns = alg.mul(tail.full, rows) + tail.rows, alg.mul(tail.full, columns) + tail.columns
-        traffic = window_traffic(
-            alg, ctx, self._window(ctx, v), (um, un),
-            self._reads_a(ctx, side, loop.depth_a, rows, n_cnt, used, tail),
-            self._reads_b(ctx, side, loop.depth_b, columns, m_cnt, used, tail),
-            side,
-        )  # fmt: skip
+        reads_a = self._reads_a(ctx, side, loop.depth_a, rows, n_cnt, used, tail)
+        reads_b = self._reads_b(ctx, side, loop.depth_b, columns, m_cnt, used, tail)
+        traffic = window_traffic(alg, ctx, self._window(ctx, v), (um, un), reads_a, reads_b, side)
         line = ATOM * ctx.k * ctx.s
         port: list[tuple[int, Value]] = [(line, all_rows + all_columns)]
         first: list[tuple[int, Value]] = [(unit, alg.mul(rows, loop.cut_a) + alg.mul(columns, loop.cut_b))]
@@ -160,7 +158,9 @@ class AswBasic(Branch):
             drain=drain_cost(alg, ctx, 1, alg.mul(tail.rows, tail.columns)),
             fill1=first_fill(alg, ctx, first, used),
             fill0=first_load(alg, ctx, rows + columns, ctx.k),
-            loads=[occupied(alg, ctx, traffic.shared, used), port_cost(alg, ctx, port), traffic.hbm],
+            loads=Loads(
+                reads_a, reads_b, occupied(alg, ctx, traffic.shared, used), port_cost(alg, ctx, port), traffic.hbm
+            ),
             steps=steps,
             floor_steps=None if side == "none" else steps + 1,
         )
@@ -176,7 +176,7 @@ class AswBasic(Branch):
                 (deepest(loop.cut_a, loop.cut_b) if deepest else ctx.ak // ctx.atom_k) * ctx.atom_k, ctx.k
             ),
         }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
 
     @staticmethod
     def _window(ctx: Context, v: Values) -> int | None:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context
 from ..latency import (
+    Loads,
     Outcome,
     Pipes,
     Reads,
@@ -194,7 +195,7 @@ class IterBatch(Branch):
             drain=drain_cost(alg, ctx, 1, alg.mul(iter_l0, area)),
             fill1=first_fill(alg, ctx, load.first, used),
             fill0=first_load(alg, ctx, rows + columns, ctx.k),
-            loads=[occupied(alg, ctx, shared, used), port, hbm],
+            loads=Loads(reads_a, reads_b, occupied(alg, ctx, shared, used), port, hbm),
             steps=batch_steps,
         )
         units = (ctx.batch_a * ctx.m * ctx.cores, ctx.batch_b * ctx.n * ctx.cores)
@@ -210,7 +211,7 @@ class IterBatch(Branch):
                 ctx.k if loop is None else alg.min_of(alg.max_of(loop.cut_a, loop.cut_b) * ctx.atom_k, ctx.k)
             ),
         }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
 
     @staticmethod
     def _load(

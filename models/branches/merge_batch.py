@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
 from ..latency import (
+    WHOLE,
+    Loads,
     Outcome,
     Pipes,
     Reads,
@@ -44,8 +46,6 @@ from .base import (
     step_decision,
     tile_values,
 )
-
-_WIDE = 2**31
 
 
 class MergeBatch(Branch):
@@ -120,8 +120,8 @@ class MergeBatch(Branch):
         k_l1 = alg.min_of(cut * ctx.atom_k, ctx.k)
         self._policy(alg, ctx, v, merged, b_l1, k_l1)
 
-        reads = Reads(rows_a(ctx, depth, _WIDE), ctx.unique_a, ctx.unique_a, 1)
-        reads_b = Reads(rows_b(ctx, depth, _WIDE), ctx.unique_b, ctx.unique_b, 1)
+        reads_a = Reads(rows_a(ctx, depth, WHOLE), ctx.unique_a, ctx.unique_a, 1)
+        reads_b = Reads(rows_b(ctx, depth, WHOLE), ctx.unique_b, ctx.unique_b, 1)
         sides = alg.mul(groups, rows + columns)
         heads = alg.mul(groups, steps)
         area = alg.mul(groups, alg.mul(rows, columns))
@@ -133,11 +133,13 @@ class MergeBatch(Branch):
             drain=drain_cost(alg, ctx, 1, written),
             fill1=first_fill(alg, ctx, [(unit, alg.mul(held_rows, cut))], used),
             fill0=first_load(alg, ctx, rows + columns, ctx.k),
-            loads=[
-                occupied(alg, ctx, reads.cost(alg, ctx) + reads_b.cost(alg, ctx), used),
+            loads=Loads(
+                reads_a,
+                reads_b,
+                occupied(alg, ctx, reads_a.cost(alg, ctx) + reads_b.cost(alg, ctx), used),
                 port_cost(alg, ctx, [(ATOM * ctx.k * ctx.s, sides)]),
                 hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b),
-            ],
+            ),
             steps=alg.mul(alg.ceil_div(b_core, b_l1), l1),
         )
         counts = {
@@ -147,7 +149,7 @@ class MergeBatch(Branch):
             "un": lambda: merged,
             "k_l1": lambda: k_l1,
         }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
 
     @staticmethod
     def _policy(alg: Algebra, ctx: Context, v: Values, merged: Value, b_l1: Value, k_l1: Value) -> None:

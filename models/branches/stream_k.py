@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
 from ..latency import (
+    Loads,
     Outcome,
     Pipes,
     Reads,
@@ -173,11 +174,13 @@ class StreamK(Branch):
             drain=drain_cost(alg, ctx, 1, alg.mul(rows, columns)),
             fill1=first_fill(alg, ctx, [(ATOM * ctx.s, alg.mul(rows, cut_a) + alg.mul(columns, cut_b))], used),
             fill0=first_load(alg, ctx, rows + columns, slice_k),
-            loads=[
+            loads=Loads(
+                reads_a,
+                reads_b,
                 occupied(alg, ctx, shared, used),
                 port_cost(alg, ctx, [(ATOM * ctx.s, alg.mul(sides, slice_k))]),
                 hbm_cost(alg, ctx, once),
-            ],
+            ),
             steps=alg.mul(rounds, loop.l1),
             reduce=alg.ticks(
                 ctx.rates(("reduce",), lambda: (spec.reduce_fixed_us * ctx.ticks_per_us, per_byte)), (1, reduced)
@@ -194,7 +197,7 @@ class StreamK(Branch):
             "single_k": lambda: slice_k,
             "k_l1": lambda: alg.max_of(cut_a, cut_b),
         }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
 
     @staticmethod
     def _policy(alg: Algebra, ctx: Context, v: Values, m_tiles: Any, n_tiles: Any) -> None:
