@@ -88,10 +88,6 @@ class Rows:
     pitch: int
     ideal: bool = False
 
-    def row_bytes(self, alg: Algebra, ctx: Context) -> Value:
-        """Contiguous bytes of one row."""
-        return alg.min_of(self.count * self.atom, self.extent) * ctx.s
-
     def classes(self, ctx: Context) -> list[tuple[int, Fraction]]:
         """(largest count, efficiency) of every class, ascending."""
         if self.ideal:
@@ -157,7 +153,7 @@ class Reads:
 
     @property
     def passed(self) -> Value:
-        """Bytes of all passes, without the extra ones."""
+        """Bytes of all passes, without the ``extra``."""
         return self.count * self.rate
 
     def cost(self, alg: Algebra, ctx: Context) -> Value:
@@ -281,6 +277,11 @@ class Loads:
     port: Value
     hbm: Value
     floor: Value = 0
+
+    @property
+    def passed(self) -> Value:
+        """Bytes that all passes over A and B read into L1."""
+        return self.reads_a.passed + self.reads_b.passed
 
     @property
     def largest(self) -> str:
