@@ -74,7 +74,7 @@ def row_efficiency(ctx: Context, row_bytes: int, pitch_bytes: int) -> Fraction:
     return efficiency if pitch_bytes % spec.pitch_alignment_bytes == 0 else efficiency * spec.unaligned_pitch_efficiency
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Rows:
     """Rows of an L1 load: ``count`` atoms of ``atom`` elements, cut at the true ``extent``, ``s`` bytes an element.
 
@@ -138,7 +138,7 @@ def whole_rows_b(ctx: Context) -> Rows:
     return rows_b(ctx, WHOLE, WHOLE)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reads:
     """Reads of one operand from ``rows``: ``rate`` bytes for each of ``count`` passes, ``extra`` (bytes, count) on top.
 
@@ -197,18 +197,18 @@ def latency_floor(alg: Algebra, ctx: Context, steps: Value, in_use: Value) -> Va
 
 def port_cost(alg: Algebra, ctx: Context, units: Sized) -> Value:
     """Ticks on the MTE2 port of the busiest core; ``units`` are (bytes, count)."""
-    sizes = tuple(nbytes for nbytes, _ in units)
+    sizes, counts = zip(*units, strict=True)
 
     def rates() -> Iterable[Fraction]:
         rate = ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle
         return (rate * n for n in sizes)
 
-    return alg.ticks(ctx.rates(("port", sizes), rates), [count for _, count in units])
+    return alg.ticks(ctx.rates(("port", sizes), rates), counts)
 
 
 def first_fill(alg: Algebra, ctx: Context, units: Sized, used: Value) -> Value:
     """Ticks until half of the first L1 step has arrived; ``units`` are (bytes, count)."""
-    sizes = tuple(nbytes for nbytes, _ in units)
+    sizes, counts = zip(*units, strict=True)
 
     def rates(per_byte: Fraction) -> Iterable[Fraction]:
         return (Fraction(n, 2) * per_byte for n in sizes)
@@ -216,8 +216,8 @@ def first_fill(alg: Algebra, ctx: Context, units: Sized, used: Value) -> Value:
     by_port = ctx.rates(("fill port", sizes), lambda: rates(ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle))
     by_memory = ctx.rates(("fill memory", sizes), lambda: rates(ctx.per_unique_byte))
     with alg.optional():
-        memory = alg.ticks(by_memory, [alg.mul(count, used) for _, count in units])
-        return alg.worst([alg.ticks(by_port, [count for _, count in units]), memory])
+        memory = alg.ticks(by_memory, [alg.mul(count, used) for count in counts])
+        return alg.worst([alg.ticks(by_port, counts), memory])
 
 
 def hbm_cost(alg: Algebra, ctx: Context, once: int) -> Value:
