@@ -14,6 +14,7 @@ from ..latency import Outcome, Values
 from ..plan import BranchName, Plan
 from .asw_basic import AswBasic
 from .base import NARROW, Branch, Counts, Structure, Wide
+from .cube import cube_entry
 from .stream_k import StreamK
 
 _INNER: dict[str, Branch] = {branch.name: branch for branch in (AswBasic(), StreamK())}
@@ -25,8 +26,7 @@ class ToMatmul(Branch):
     name: ClassVar[BranchName] = "to_matmul"
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
-        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
-        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
+        cube_entry(alg, ctx)
         alg.rule("entry.batch_to_fold", ctx.batch, ">=", 2)
         if ctx.batch >= 2:
             alg.rule("entry.fold_one_side", min(ctx.batch_a, ctx.batch_b), "<=", 1)
