@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..hardware import NpuSpec, get_spec
 from ..hardware.errors import InputError
+from ..models.branches import likely_first
 from ..models.case import BmmCase
 from ..models.context import ENVIRONMENTS, MODEL_VERSION, Context, Environment
 from ..models.evaluation import Evaluation, evaluate_plan
@@ -155,8 +156,7 @@ def _order(ctx: Context, branches: Sequence[BranchName], all_branches: bool) -> 
     chosen = [name for name in BRANCHES if name in branches]
     if all_branches:
         return chosen
-    likely: tuple[BranchName, ...] = ("special", "asw_basic", "to_matmul", "iter_batch", "merge_batch", "stream_k")
-    return [name for name in likely if name in chosen]
+    return likely_first(chosen)
 
 
 def assemble(ctx: Context, solved: dict[BranchName, Solved]) -> CaseResult:

@@ -142,7 +142,7 @@ class Batch:
             shared.spec,
             shared.rules,
             shared.environment,
-            BRANCHES,
+            tuple(BRANCHES),
             tuple(pin.text for pin in pins),
             all_branches=shared.all_branches,
             explain=shared.explain,

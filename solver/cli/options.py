@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ...models.branches import BRANCHES
+
 if TYPE_CHECKING:
     from ...models.case import BmmCase
     from ...models.pins import Pin
@@ -59,8 +61,7 @@ Branches = Annotated[
     typer.Option(
         "--branch",
         metavar="NAME",
-        help="Branch to consider, may be repeated: special, to_matmul, iter_batch, merge_batch, asw_basic, "
-        "stream_k; default all.",
+        help=f"Branch to consider, may be repeated: {', '.join(BRANCHES)}; default all.",
     ),
 ]
 Rules = Annotated[
@@ -168,7 +169,6 @@ def branches_of(names: list[str] | None) -> tuple[BranchName, ...]:
         InputError: a name is not known.
     """
     from ...hardware.errors import InputError
-    from ...models.plan import BRANCHES
     from ..tables.cells import did_you_mean
 
     chosen = [name.strip().lower().replace("-", "_") for name in names or BRANCHES]

@@ -45,7 +45,7 @@ class Run:
     environment: Environment = "profiler"
     rules: Profile = "none"
     pins: tuple[Pin, ...] = ()
-    branches: tuple[BranchName, ...] = BRANCHES
+    branches: tuple[BranchName, ...] = tuple(BRANCHES)
     plan: Plan | None = None
     left_out: str = ""
 
@@ -139,7 +139,7 @@ def _pins(row: Measurement, plan: Mapping[str, str], assumed: Iterable[str]) -> 
 
 def _branches(plan: Mapping[str, str]) -> tuple[BranchName, ...]:
     named = tuple(name for name in BRANCHES if name == plan.get("branch"))
-    return named or (_TILED if plan else BRANCHES)
+    return named or (_TILED if plan else tuple(BRANCHES))
 
 
 def _plan(row: Measurement, plan: Mapping[str, str]) -> Plan | None:

@@ -21,7 +21,7 @@ from ...models.algebra import IntAlgebra
 from ...models.branches import BRANCH_OF, Branch
 from ...models.case import BmmCase, explain_validation
 from ...models.context import ENVIRONMENTS, MODEL_VERSION, Context
-from ...models.evaluation import NO_FORMULA, Evaluation, evaluate_values, plan_checks
+from ...models.evaluation import Evaluation, evaluate_values, plan_checks
 from ...models.pins import PinnedBranch, parse_pins
 from ...models.plan import BRANCHES, BranchName, Plan
 from ...models.rules import PROFILES, RULES
@@ -282,7 +282,7 @@ def _check_conflict(
     alone = [rule for rule in rules if rule in broken]
     if alone:
         return CheckLine(name, rules == alone[:1], f"{claim}: {alone[0]} is broken by the case itself")
-    if any(rule in NO_FORMULA for rule in broken) or not branch.structures(ctx, complete=True):
+    if branch.facts.no_formula.intersection(broken) or not branch.structures(ctx, complete=True):
         return CheckLine(name, False, claim)
     known = branch.rule_ids() if isinstance(branch, PinnedBranch) else {}
     if strange := [rule for rule in rules if rule not in RULES and rule not in known]:
