@@ -118,7 +118,7 @@ def solve(
     settings = {"hardware": hardware, "rules": rules, "environment": environment}
     from ...api import make_context
 
-    make_context(case, **settings)  # type: ignore[arg-type]  # before OR-Tools is loaded
+    make_context(case, **settings)  # before OR-Tools is loaded
     if certificate is not None:
         from ...tables.files import check_targets
 
@@ -239,7 +239,7 @@ def _disagreement(result: CaseResult, hardware: str, options: SolveOptions, bran
     from ...cpsat.evidence import model_text, write_evidence
     from ...search.solve_branch import solve_branch
 
-    ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
+    ctx = make_context(result.case, hardware, result.rules, result.environment)
     again = replace(options, tie_break=False, explain=False, dump_models=options.dump_models or Path())
     models = solve_branch(ctx, branch, again).models
     error = InternalError(
