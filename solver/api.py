@@ -40,22 +40,20 @@ class PlanEvaluation:
 def make_context(
     case: BmmCase,
     hardware: str | os.PathLike[str] | NpuSpec = "ascend950pr",
-    rules: str = "v0.4",
-    environment: str = "profiler",
+    rules: Profile = "v0.4",
+    environment: Environment = "profiler",
 ) -> Context:
     """Context of a case.
 
     Raises:
         InputError: the hardware, the rules profile or the environment is not known.
     """
-    profile = next((name for name in PROFILES if name == rules), None)
-    if profile is None:
+    if rules not in PROFILES:
         raise InputError(f"rules: {rules!r} is not known; allowed: {', '.join(PROFILES)}")
-    known = next((name for name in ENVIRONMENTS if name == environment), None)
-    if known is None:
+    if environment not in ENVIRONMENTS:
         raise InputError(f"environment: {environment!r} is not known; allowed: {', '.join(ENVIRONMENTS)}")
     spec = hardware if isinstance(hardware, NpuSpec) else get_spec(hardware)
-    return Context.of(case, spec, profile, known)
+    return Context.of(case, spec, rules, environment)
 
 
 def solve(

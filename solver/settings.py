@@ -57,5 +57,5 @@ def settings_of(
     Raises:
         InputError: the hardware, the rules profile or the environment is not known.
     """
-    context = make_context(make_case(m=1, n=1, k=1), hardware, rules, environment)
+    context = make_context(make_case(m=1, n=1, k=1), hardware, rules, environment)  # type: ignore[arg-type]
     return Settings(context.spec, context.profile, context.environment, time_limit, all_branches, explain)

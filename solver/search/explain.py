@@ -18,7 +18,6 @@ from ...models.algebra import IntAlgebra, RuleCheck
 from ...models.branches import BRANCH_OF, Structure
 from ...models.branches.base import Wide
 from ...models.context import Context
-from ...models.evaluation import NO_FORMULA
 from ...models.pins import LATENCY, Pin, PinnedBranch, latency_ticks, word_values
 from ...models.plan import BranchName
 from ...models.rules import RuleInfo, rule_info
@@ -29,6 +28,14 @@ from ..cpsat.run import PROFILE, Budget, Verdict
 from ..result import Conflict, ConflictMember
 from .branch_search import BranchSearch
 
+#: Case rules without which a branch has no formulas at all.
+_FATAL = (
+    "entry.k_at_least_2",
+    "entry.output_not_empty",
+    "entry.k_at_most_1",
+    "entry.batch_to_fold",
+    "entry.fold_one_side",
+)
 #: Kinds in the order in which members are tried for removal: what is left last is what engineers act on.
 _REMOVAL = ("cover", "buffer", "step", "policy", "entry", "align", "pin", "cap")
 _MOST_CONFLICTS = 3
@@ -181,7 +188,7 @@ class Explainer:
 
     def conflicts(self, most: int = _MOST_CONFLICTS) -> list[Conflict]:
         """Up to ``most`` disjoint minimal conflicts with their repairs; empty when the branch is feasible."""
-        fatal = [rule for rule in NO_FORMULA if rule in self.entry and not self.entry[rule].holds]
+        fatal = [rule for rule in _FATAL if rule in self.entry and not self.entry[rule].holds]
         if fatal:
             return [self._conflict(frozenset({rule})) for rule in fatal[:most]]
         found: list[Conflict] = []
@@ -233,7 +240,7 @@ class Explainer:
     # -- least relaxations
     def relaxation(self, rule: str) -> Relaxation:
         """Least change of one rule alone, all others kept, that leaves a plan."""
-        if rule in NO_FORMULA:
+        if rule in _FATAL:
             return Relaxation(False, "no tiling of this branch can change it")
         rest = self.minimal(self.all_rules - {rule})
         if rest is not None:

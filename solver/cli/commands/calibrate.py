@@ -69,7 +69,7 @@ def calibrate(
     spec = get_spec(hardware)
     known = None
     if environment is not None:
-        known = make_context(make_case(m=1, n=1, k=1), spec, "none", environment).environment
+        known = make_context(make_case(m=1, n=1, k=1), spec, "none", environment).environment  # type: ignore[arg-type]
     names = tuple(name.strip() for name in fit.split(",") if name.strip()) if fit is not None else ()
     rows = read_runs(file, say_note)
     if plans is not None:

@@ -71,7 +71,7 @@ def diff_rules(
     seconds = seconds_of(time_limit)
     from ...api import make_context
 
-    ctx = make_context(case, hardware, "none", environment)
+    ctx = make_context(case, hardware, "none", environment)  # type: ignore[arg-type]
     from ....models.rules import PROFILES
     from ...review.rules_diff import FREE, difference, solve_profiles
     from ...search.solve_branch import SolveOptions

@@ -82,7 +82,7 @@ def explain(
     branches, pins, seconds = branches_of(branch), pins_of(pin), seconds_of(time_limit)
     from ...api import make_context
 
-    ctx = make_context(case, hardware, rules, environment)
+    ctx = make_context(case, hardware, rules, environment)  # type: ignore[arg-type]
     from ...search.solve_branch import SolveOptions
 
     result = _explained(ctx, branches, SolveOptions(time_limit=seconds, tie_break=False, pins=pins))

@@ -115,7 +115,7 @@ def export(
     branches, pins, seconds = branches_of(branch), pins_of(pin), seconds_of(time_limit)
     from ...api import make_context
 
-    ctx = make_context(case, hardware, rules, environment)  # before OR-Tools is loaded
+    ctx = make_context(case, hardware, rules, environment)  # type: ignore[arg-type]  # before OR-Tools is loaded
     if out is not None:
         from ...tables.files import check_targets
 

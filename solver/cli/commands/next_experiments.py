@@ -65,7 +65,7 @@ def next_experiments(
     check_targets(targets, cases)
     rows = read_cases(cases)
     spec = get_spec(hardware)
-    known = make_context(make_case(m=1, n=1, k=1), spec, rules, environment)
+    known = make_context(make_case(m=1, n=1, k=1), spec, rules, environment)  # type: ignore[arg-type]
     from ...measure.experiment_tables import experiment_rows, experiment_table, template_table
     from ...measure.experiments import propose
     from ...measure.spans import spans_from, spans_of

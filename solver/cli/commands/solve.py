@@ -118,7 +118,7 @@ def solve(
     settings = {"hardware": hardware, "rules": rules, "environment": environment}
     from ...api import make_context
 
-    make_context(case, **settings)  # before OR-Tools is loaded
+    make_context(case, **settings)  # type: ignore[arg-type]  # before OR-Tools is loaded
     if certificate is not None:
         from ...tables.files import check_targets
 
