@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ....models.context import Context
     from ....models.plan import BranchName
     from ...result import BranchResult, CaseResult
-    from ...search.solve_branch import Solved, SolveOptions
+    from ...search.solve_branch import SolveOptions
 
 
 def explain(
@@ -97,14 +98,16 @@ def explain(
 
 def _explained(ctx: Context, branches: tuple[BranchName, ...], options: SolveOptions) -> CaseResult:
     """Verdict and conflicts of every branch (the fastest plan need not be the unique one)."""
-    from ...api import assemble
-    from ...search.solve_branch import solve_branch
+    from ...search.best import assemble, each_solved
 
-    solved: dict[BranchName, Solved] = {}
     with Progress("branches", len(branches)) as progress:
-        for name in branches:
-            progress.update(len(solved), name)
-            solved[name] = solve_branch(ctx, name, options)
+
+        def announced() -> Iterator[BranchName]:
+            for done, name in enumerate(branches):
+                progress.update(done, name)
+                yield name
+
+        solved = dict(each_solved(ctx, announced(), options))
     return assemble(ctx, solved).model_copy(update={"pins": [pin.text for pin in options.pins]})
 
 

@@ -240,7 +240,7 @@ def _disagreement(result: CaseResult, hardware: str, options: SolveOptions, bran
     from ...search.evidence import write_evidence
     from ...search.solve_branch import solve_branch
 
-    ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
+    ctx = make_context(result.case, hardware, result.rules, result.environment)
     again = replace(options, tie_break=False, explain=False, dump_models=options.dump_models or Path())
     models = solve_branch(ctx, branch, again).models
     error = InternalError(
