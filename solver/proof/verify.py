@@ -34,7 +34,7 @@ def verify_result(
     progress: Callable[[str], None] | None = None,
 ) -> list[VerifyLine]:
     """Re-check every branch: plans by the evaluator, optimality and infeasibility by enumeration."""
-    ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
+    ctx = make_context(result.case, hardware, result.rules, result.environment)
     pins = parse_pins(result.pins)
     return [verify_branch(ctx, name, branch, progress, pins) for name, branch in result.branches.items()]
 
