@@ -15,7 +15,7 @@ from ...models.plan import BRANCHES
 from ..api import solve
 from ..library import PlanLibrary, Question
 from ..pools.executors import Executor
-from ..pools.processes import Crash
+from ..pools.ordered_rows import Crash
 from ..result import CaseResult
 from ..settings import Settings, unpacked
 from ..tables.read import CaseRow
