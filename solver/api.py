@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..hardware import NpuSpec, get_spec
+from ..hardware import NpuSpec
 from ..hardware.errors import InputError
 from ..models.branches import likely_first
 from ..models.case import BmmCase
-from ..models.context import ENVIRONMENTS, Context, Environment
+from ..models.context import Context, Environment
 from ..models.evaluation import Evaluation, evaluate_plan
 from ..models.pins import Pin, parse_pins
 from ..models.plan import BRANCHES, BranchName, Plan
-from ..models.rules import PROFILES, Profile
+from ..models.rules import Profile
 from .result import BranchResult, CaseResult
 from .search.best import assemble, each_solved, least_ticks, to_win
+from .settings import environment_of, profile_of, spec_of
 
 if TYPE_CHECKING:
     from .library import PlanLibrary, Question
@@ -41,20 +42,16 @@ class PlanEvaluation:
 def make_context(
     case: BmmCase,
     hardware: str | os.PathLike[str] | NpuSpec = "ascend950pr",
-    rules: Profile = "v0.4",
-    environment: Environment = "profiler",
+    rules: str = "v0.4",
+    environment: str = "profiler",
 ) -> Context:
     """Context of a case.
 
     Raises:
         InputError: the hardware, the rules profile or the environment is not known.
     """
-    if rules not in PROFILES:
-        raise InputError(f"rules: {rules!r} is not known; allowed: {', '.join(PROFILES)}")
-    if environment not in ENVIRONMENTS:
-        raise InputError(f"environment: {environment!r} is not known; allowed: {', '.join(ENVIRONMENTS)}")
-    spec = hardware if isinstance(hardware, NpuSpec) else get_spec(hardware)
-    return Context.of(case, spec, rules, environment)
+    profile, launched = profile_of(rules), environment_of(environment)
+    return Context.of(case, spec_of(hardware), profile, launched)
 
 
 def solve(

@@ -53,12 +53,11 @@ def calibrate(
     """
     from ....hardware import get_spec
     from ....hardware.errors import InputError
-    from ....models.case import make_case
-    from ...api import make_context
     from ...measure.calibration import Settings
     from ...measure.calibration import calibrate as run_calibration
     from ...measure.chip_text import write_chip
     from ...measure.rows import read_plans, read_runs, with_plans
+    from ...settings import environment_of
 
     if out.suffix.lower() != ".toml":
         raise InputError(f"--out: {out.name!r} must end in .toml")
@@ -67,9 +66,7 @@ def calibrate(
     if out.resolve() == file.resolve():
         raise InputError("--out: the measurements are read from it")
     spec = get_spec(hardware)
-    known = None
-    if environment is not None:
-        known = make_context(make_case(m=1, n=1, k=1), spec, "none", environment).environment  # type: ignore[arg-type]
+    known = None if environment is None else environment_of(environment)
     names = tuple(name.strip() for name in fit.split(",") if name.strip()) if fit is not None else ()
     rows = read_runs(file, say_note)
     if plans is not None:
