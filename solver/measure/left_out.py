@@ -8,6 +8,8 @@ from typing import Final
 
 #: Rows that are named for one operator and reason.
 _NAMED: Final = 3
+#: Characters of a detail; a broken cell may have any length.
+_LENGTH: Final = 120
 
 
 class Unusable(Exception):
@@ -16,7 +18,7 @@ class Unusable(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason} ({detail})" if detail else reason)
         self.reason = reason
-        self.detail = detail
+        self.detail = detail if len(detail) <= _LENGTH else f"{detail[:_LENGTH]}..."
 
 
 class LeftOut:

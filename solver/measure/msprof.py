@@ -118,7 +118,7 @@ def read_export(text: str, file: str, note: Callable[[str], None]) -> list[Measu
 
 def _lines(text: str, file: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and the rows that are not blank with their lines."""
-    reader = csv.reader(io.StringIO(text, newline=""))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     lines: list[tuple[int, list[str]]] = []
     line = 1
     try:

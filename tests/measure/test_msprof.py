@@ -255,6 +255,22 @@ def test_exports_without_shapes_are_named(tmp_path: Path, name: str, header: str
     assert "without shapes; needed is op_summary_*.csv" in str(caught.value)
 
 
+def test_a_quote_that_does_not_end_is_refused_by_row(tmp_path: Path, rows: list[Task]) -> None:
+    file = write_rows(tmp_path / "op_summary_0.csv", export_rows(rows))
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:3], lines[3].replace('"""', '"', 1).replace('"""', "", 1), *lines[4:]]))
+    with pytest.raises(InputError, match=r"op_summary_0\.csv, row 4: is no CSV"):
+        read_runs(file)
+
+
+def test_a_long_broken_cell_is_cut_in_the_note(tmp_path: Path, rows: list[Task]) -> None:
+    tasks = export_rows(rows)
+    notes: list[str] = []
+    read(tmp_path, [{**tasks[1], "Input Shapes": "x" * 5000}, tasks[2]], notes)
+    assert "its Input Shapes are no shapes (row 2: 'xxxx" in notes[0]
+    assert len(notes[0]) < 400
+
+
 def test_a_profile_without_types_is_named(tmp_path: Path, rows: list[Task]) -> None:
     tasks = [{**task, "OP Type": "N/A", "Input Shapes": "N/A"} for task in export_rows(rows)]
     with pytest.raises(InputError, match="no row has an OP Type; a profile taken with --task-time=l0"):

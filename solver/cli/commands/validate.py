@@ -80,8 +80,8 @@ def _show(result: Validation) -> None:
     from ..render import make_console, new_table
 
     console = make_console()
-    own = ("heads of the\nshipped runs %",) if result.shipped else ()
-    numbers = ("rows", "head us", "MAPE %", "bias %", "worst %", "held out %", *own, "fixed head %", "rank")
+    shipped = ("heads of the\nshipped runs %",) if result.shipped else ()
+    numbers = ("rows", "head us", "MAPE %", "bias %", "worst %", "held out %", *shipped, "fixed head %", "rank")
     table = new_table("set", "tile", "role", "env.", *numbers, numbers=numbers)
     for score in result.sets:
         table.add_row(
@@ -97,7 +97,7 @@ def _show(result: Validation) -> None:
             "" if score.held_out_mape is None else f"{score.held_out_mape:.1f}",
             *(
                 (f"{result.shipped[score.name].errors.mape:.1f}" if score.name in result.shipped else "",)
-                if own
+                if shipped
                 else ()
             ),
             f"{score.fixed.mape:.1f}",
