@@ -16,6 +16,7 @@ from ..latency import Outcome, Values
 from ..plan import Plan
 from .asw_basic import AswBasic
 from .base import NARROW, Branch, Counts, Facts, Structure, Wide
+from .cube import cube_entry
 from .stream_k import StreamK
 
 _INNER: dict[str, Branch] = {branch.name: branch for branch in (AswBasic(), StreamK())}
@@ -34,8 +35,7 @@ class ToMatmul(Branch):
     )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
-        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
-        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
+        cube_entry(alg, ctx)
         alg.rule("entry.batch_to_fold", ctx.batch, ">=", 2)
         if ctx.batch >= 2:
             alg.rule("entry.fold_one_side", min(ctx.batch_a, ctx.batch_b), "<=", 1)
@@ -86,9 +86,6 @@ class ToMatmul(Branch):
 
     def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
         return self.solving(given).optional(given)
-
-    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
-        return self.solving(vars(plan)).reads(_fold(ctx)[1], plan)
 
     def own_words(self, plan: Plan) -> str:
         inner = self.solving(vars(plan)).own_words(plan)

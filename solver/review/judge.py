@@ -20,7 +20,8 @@ from ...models.pins import PinnedBranch, parse_pins
 from ...models.plan import BRANCHES, BranchName, Plan
 from ...models.points import Points, lower_bounds, narrowed
 from ..result import BranchResult, ConflictMember
-from ..search.solve_branch import SolveOptions, solve_branch
+from ..search.best import evaluations, fastest, solve_branches, to_equal
+from ..search.solve_branch import SolveOptions
 
 __all__ = ["Judgement", "deciding_fields", "judge"]
 
@@ -110,17 +111,16 @@ def _either(given: Mapping[str, Any]) -> tuple[str, ...]:
 def _partial(ctx: Context, given: Mapping[str, Any], options: SolveOptions) -> Judgement:
     pins = parse_pins([f"{field}={value}" for field, value in given.items() if field != "branch"])
     names = [given["branch"]] if given.get("branch") else list(BRANCHES)
-    options = replace(options, pins=pins)
-    solved = {name: solve_branch(ctx, name, options) for name in names}
-    found = {name: s.evaluation for name, s in solved.items() if s.evaluation is not None}
-    if not found:
+    solved = solve_branches(ctx, names, replace(options, pins=pins), to_equal)
+    found = evaluations(solved)
+    name = fastest(found)
+    if name is None:
         first = solved[names[0]].result if len(names) == 1 else None
         members = (first.conflict or []) if first is not None else _shared_conflict([s.result for s in solved.values()])
         members = sorted(members, key=lambda member: member.kind == "pin")
         texts, rules = tuple(_member(m) for m in members), tuple(m.rule for m in members)
         open_ = any(s.result.status == "unknown" for s in solved.values())
         return Judgement(names[0] if len(names) == 1 else None, None, texts, rules, open=open_)
-    name = min(found, key=lambda branch: found[branch].ticks)
     chosen: tuple[str, ...] = ("branch",) if "branch" not in given else ()
     chosen += tuple(_chosen(ctx, {**given, "branch": name}, found[name].plan))
     # A pin can carry a buffer count that no plan may have; that is a rule on the plan alone.

@@ -13,7 +13,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from ...hardware.errors import InternalError
 from ...models.branches import Branch, Decision, Structure
@@ -22,10 +21,10 @@ from ...models.context import Context
 from ...models.evaluation import Evaluation, evaluate_values
 from ...models.fields import PREFERENCE
 from ...models.points import Array, Points, evaluate_points, least_count, lower_bounds, narrowed, reachable
-from ..cpsat.algebra import CpAlgebra, Lin, high, low
-from ..cpsat.evidence import model_text
+from ..cpsat.algebra import CpAlgebra
+from ..cpsat.linear import Lin, high, low
 from ..cpsat.rules_only import RulesAlgebra
-from ..cpsat.run import Budget, Verdict, run
+from ..cpsat.run import Budget, Model, Solver, Verdict, model_text, run
 
 #: Points of the beam that looks for an incumbent, and points listed as an explicit table in a model.
 _BEAM = 48
@@ -75,8 +74,8 @@ class SearchLog:
     """What the search did: models solved, and the reason each other part was left out."""
 
     solved: int = 0
-    models: list[cp_model.CpModel] = field(default_factory=list)
-    last: cp_model.CpModel | None = None
+    models: list[Model] = field(default_factory=list)
+    last: Model | None = None
 
 
 class BranchSearch:
@@ -281,7 +280,7 @@ class BranchSearch:
                 return Verdict.UNKNOWN
         return Verdict.UNKNOWN
 
-    def _run(self, alg: CpAlgebra) -> tuple[Verdict, cp_model.CpSolver | None]:
+    def _run(self, alg: CpAlgebra) -> tuple[Verdict, Solver | None]:
         self.log.solved += 1
         self.log.last = alg.model
         if self._keep_models:
