@@ -28,6 +28,7 @@ from .chip_file import Chip, read_text
 from .errors import SpecError
 from .fields import unit_of
 from .quantities import Source, exact_fraction
+from .shipped import shipped_chip
 from .spec import NpuSpec, shown, suggestion
 
 __all__ = ["load_platform_ini", "parse_platform_ini"]
@@ -182,8 +183,6 @@ def _architecture(ini: _PlatformFile) -> str:
 
 
 def _base_chip(soc: str) -> Chip:
-    from .registry import shipped_chip
-
     return shipped_chip("ascend950dt" if "DT" in soc.upper() else "ascend950pr")
 
 

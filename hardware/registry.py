@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from .chip_file import Chip, overlay, parse_toml, read_text
+from .chip_file import overlay, parse_toml, read_text
 from .errors import SpecError
+from .platform_ini import parse_platform_ini
+from .shipped import shipped_chip, shipped_names, shipped_spec
 from .spec import NpuSpec, suggestion
 
 __all__ = ["DEFAULT_SPEC", "get_spec", "list_specs"]
 
 DEFAULT_SPEC: Final = "ascend950pr"
-_COMMON: Final = "common"
 
 
 def list_specs() -> list[str]:
     """Names of the chips that are shipped with the package, sorted."""
-    return list(_names())
+    return list(shipped_names())
 
 
 def get_spec(name_or_path: str | os.PathLike[str] = DEFAULT_SPEC) -> NpuSpec:
@@ -36,39 +35,12 @@ def get_spec(name_or_path: str | os.PathLike[str] = DEFAULT_SPEC) -> NpuSpec:
     """
     if isinstance(name_or_path, str):
         name = name_or_path.strip().lower()
-        if name in _names():
-            return _shipped_spec(name)
+        if name in shipped_names():
+            return shipped_spec(name)
         looks_like_path = name.endswith((".toml", ".ini")) or os.sep in name or "/" in name
         if not looks_like_path and not _is_file(name_or_path):
             raise SpecError(f'there is no chip "{name_or_path}"{suggestion(name, list_specs())}; {_choice()}')
     return _spec_from_file(Path(name_or_path))
-
-
-def shipped_chip(name: str) -> Chip:
-    """Unchecked values of a shipped chip; importers put theirs over them."""
-    return _shipped(name)
-
-
-@cache
-def _names() -> tuple[str, ...]:
-    folder = files(__package__).joinpath("data")
-    stems = (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return tuple(sorted(stem for stem in stems if stem != _COMMON))
-
-
-@cache
-def _shipped(name: str) -> Chip:
-    file = f"{name}.toml"
-    table = parse_toml(files(__package__).joinpath("data", file).read_text(encoding="utf-8"), file)
-    base = _shipped(table["base"]) if "base" in table else Chip()
-    chip = overlay(table, base, file=file, origin=name)
-    chip.name = name
-    return chip
-
-
-@cache
-def _shipped_spec(name: str) -> NpuSpec:
-    return _shipped(name).build(file=f"{name}.toml")
 
 
 def _is_file(name: str) -> bool:
@@ -86,12 +58,10 @@ def _spec_from_file(path: Path) -> NpuSpec:
     text = read_text(path)
     suffix = path.suffix.lower()
     if suffix == ".ini" or (suffix != ".toml" and "[SoCInfo]" in text):
-        from .platform_ini import parse_platform_ini
-
         spec = parse_platform_ini(text, path)
     else:
         spec = _spec_from_toml(text, path)
-    if spec.name.lower() in _names() and spec.fingerprint() != _shipped_spec(spec.name.lower()).fingerprint():
+    if spec.name.lower() in shipped_names() and spec.fingerprint() != shipped_spec(spec.name.lower()).fingerprint():
         raise SpecError(
             f'is "{spec.name}", the name of a shipped chip with other numbers; give the file a name of its own '
             '(name = "...")',
@@ -104,11 +74,11 @@ def _spec_from_file(path: Path) -> NpuSpec:
 def _spec_from_toml(text: str, path: Path) -> NpuSpec:
     table = parse_toml(text, path)
     base_name = table.get("base", DEFAULT_SPEC)
-    if not isinstance(base_name, str) or base_name.lower() not in _names():
+    if not isinstance(base_name, str) or base_name.lower() not in shipped_names():
         hint = suggestion(base_name, list_specs()) if isinstance(base_name, str) else ""
         raise SpecError(f"is {base_name!r}, but must be one of {', '.join(list_specs())}{hint}", file=path, key="base")
     base_name = base_name.lower()
-    chip = overlay(table, _shipped(base_name), file=path, origin=path.name)
+    chip = overlay(table, shipped_chip(base_name), file=path, origin=path.name)
     chip.name = table.get("name", path.stem)
     chip.description = table.get("description", f"{path.name}, based on {base_name}")
     return chip.build(file=path)

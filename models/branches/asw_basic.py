@@ -6,11 +6,13 @@ round that is not full are cut into ``tail_m x tail_n`` pieces.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ATOM, FIRST_LOAD_BYTES, Context
+from ..fields import BUFFERS, TILE
 from ..latency import (
     Loads,
     Outcome,
@@ -30,9 +32,9 @@ from ..latency import (
     whole_rows_a,
     whole_rows_b,
 )
-from ..plan import BranchName, Plan
+from ..plan import Plan
 from ..window import window_traffic
-from .base import NARROW, Branch, Counts, Structure, Wide, Word, l2_policy, once
+from .base import NARROW, Asked, Branch, Counts, Facts, Structure, Wide, Word, l2_policy, once
 from .cube import (
     KLoop,
     Tile,
@@ -91,7 +93,14 @@ class _Work:
 class AswBasic(Branch):
     """The general branch without a K split."""
 
-    name: ClassVar[BranchName] = "asw_basic"
+    name = "asw_basic"
+    facts = Facts(
+        likely=1,
+        either=("swizzle_w",),
+        beam=(*Facts.beam, ("tail_m", "tail_n")),
+        sparse=frozenset({"tail_m", "tail_n"}),
+        moves=(*Facts.moves, ("full_load",)),
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         cube_entry(alg, ctx)
@@ -333,3 +342,23 @@ class AswBasic(Branch):
             "tail_n": plan.tail_n or 1,
             "swizzle_w": plan.swizzle_w,
         }
+
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        streamed = (f"step_k{side}" for side in "ab" if side != given.get("full_load"))
+        return (*TILE, *BUFFERS, "full_load", "tail_m", "tail_n", *streamed)
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return super().optional(given) | {f"step_k{given.get('full_load')}"}
+
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        """The window may be any divisor of C and what is pinned."""
+        if "swizzle_w" not in asked:
+            return [{}]
+        windows = {*ctx.windows, max(asked["swizzle_w"].exact or 1, 1)}
+        return [{"swizzle_w": window} for window in sorted(windows, reverse=True)]
+
+    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
+        return {"swizzle_w": ctx.windows}
+
+
+BRANCH = AswBasic()

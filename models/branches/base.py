@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from ..algebra import Algebra, Value
 from ..context import Context
+from ..fields import FIELDS, L1_BUFFERS, TILE, field_of
 from ..latency import Outcome, Values
 from ..plan import BranchName, Plan
+from .words import cube_words
 
-#: Buffer counts of a streamed L1 part.
-L1_BUFFERS = (1, 2, 4)
 #: Values up to which a pinned value widens a domain without holes; a farther one is added alone.
 _REACH = 2**16
 
@@ -77,6 +77,14 @@ class Wide:
         return Decision("l1_buffers", values[0], values[-1], tuple(values))
 
 
+class Asked(NamedTuple):
+    """What pins ask of a field: least and most, and the one value if they name one."""
+
+    low: int = 1
+    high: int = 2**40
+    exact: int | None = None
+
+
 #: The ordinary search space.
 NARROW = Wide()
 
@@ -96,20 +104,40 @@ class Structure:
     #: The combinations of ``outer`` worth a look, when most of their product breaks the rules.
     listed: tuple[tuple[int, ...], ...] | None = None
 
-    @property
-    def label(self) -> str:
-        """Short name for logs and model files."""
-        return ",".join(f"{key}={value}" for key, value in self.constants.items())
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What shared code must know of a branch beside its formulas; the defaults are those of a Cube branch."""
+
+    #: Case rules without which there are no formulas at all.
+    no_formula: frozenset[str] = frozenset({"entry.k_at_least_2", "entry.output_not_empty"})
+    #: How likely it wins: where branches may be stopped early, the likely ones are solved first.
+    likely: int = 0
+    #: Fields kept in whole atoms.
+    aligned: tuple[str, ...] = TILE
+    #: Values of a plan that may be 0.
+    zero: frozenset[str] = frozenset()
+    #: Fields that are used as they are when given, and follow from the others when not.
+    either: tuple[str, ...] = ()
+    #: Decisions that the search completes together when it looks for a first plan, in this order.
+    beam: tuple[tuple[str, ...], ...] = (("um", "un"), ("uk", "l1_buffers"), ("step_ka", "step_kb"))
+    #: Decisions of which it tries but a few values then.
+    sparse: frozenset[str] = frozenset()
+    #: Constants that a single change may move: the one that moves, and those that are only there for it.
+    moves: tuple[tuple[str, ...], ...] = (("l0c_buffers", "fixpipe_unitflag"), ("fixpipe_unitflag",), ("l0_buffers",))
+    #: Value that follows anew when a decision moves.
+    follows: Mapping[str, str] = field(default_factory=dict)
 
 
 class Branch(ABC):
     """An implementation branch: its rules, variables, latency and plan."""
 
-    name: ClassVar[BranchName]
+    name: BranchName
+    facts: Facts = Facts()
     #: Whether a rule asks for a least cost, so that bounding costs from below is not enough.
-    exact_costs: ClassVar[bool] = False
+    exact_costs: bool = False
     #: Whether any rule compares a cost, so that costs may not be left out.
-    cost_rules: ClassVar[bool] = False
+    cost_rules: bool = False
 
     @abstractmethod
     def entry(self, alg: Algebra, ctx: Context) -> None:
@@ -134,6 +162,100 @@ class Branch(ABC):
     @abstractmethod
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
         """Decisions and constants that a plan stands for (the inverse of :meth:`fields`)."""
+
+    # -- a plan that is given
+    def solving(self, given: Mapping[str, Any]) -> Branch:
+        """The branch whose formula a plan with the ``given`` fields obeys; another one where a case is folded."""
+        return self
+
+    @abstractmethod
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """Fields that must be given for a plan to be complete; the others follow from them."""
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Deciding fields that other ones leave no choice in."""
+        return {}
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        """Values (of :meth:`values`) that a complete plan may leave out."""
+        return self.open_values(given)
+
+    def open_values(self, given: Mapping[str, Any]) -> frozenset[str]:
+        """Values that are used when given, and follow from the others when not."""
+        deciding = self.deciding(given)
+        return frozenset(FIELDS[name].level for name in self.facts.either if name not in deciding)
+
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        """Fields that may be given or follow, with every value that pins may ask for; none of them leaves them open."""
+        return [{}]
+
+    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
+        """Values worth a try of the fields that may be given or follow."""
+        return {}
+
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        """Plan field in which a decision shows."""
+        return field_of(decision)
+
+    # -- in words
+    def own_words(self, plan: Plan) -> str:
+        """What only this branch has, in short."""
+        return ""
+
+    def words(self, plan: Plan) -> str:
+        """What tells this tiling from another of the branch, in short."""
+        return cube_words(plan, self.own_words(plan))
+
+
+class Around(Branch):
+    """A branch around another one, which it changes in part."""
+
+    def __init__(self, inner: Branch) -> None:
+        self.inner = inner
+        self.name, self.facts = inner.name, inner.facts
+        self.exact_costs, self.cost_rules = inner.exact_costs, inner.cost_rules
+
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        self.inner.entry(alg, ctx)
+
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+        return self.inner.structures(ctx, complete=complete, wide=wide)
+
+    def held(self, ctx: Context, structure: Structure, only: frozenset[str] | None = None) -> Structure | None:
+        return self.inner.held(ctx, structure, only)
+
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        return self.inner.formula(alg, ctx, v)
+
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
+        return self.inner.fields(alg, ctx, v, counts)
+
+    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        return self.inner.values(ctx, plan)
+
+    def solving(self, given: Mapping[str, Any]) -> Branch:
+        return self.inner.solving(given)
+
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return self.inner.deciding(given)
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return self.inner.forced(given)
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return self.inner.optional(given)
+
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        return self.inner.variants(ctx, asked)
+
+    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
+        return self.inner.alternatives(ctx)
+
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        return self.inner.field_of(decision, values)
+
+    def words(self, plan: Plan) -> str:
+        return self.inner.words(plan)
 
 
 def l2_policy(alg: Algebra, ctx: Context, reads_a: Callable[[], Value], reads_b: Callable[[], Value]) -> dict[str, Any]:

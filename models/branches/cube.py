@@ -8,6 +8,7 @@ from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context
+from ..fields import BUFFERS
 from ..latency import Values
 from ..plan import Plan
 from .base import Counts, Decision, Wide
@@ -238,7 +239,7 @@ def cube_fields(
         "step_kb": step_kb,
         "depth_a1": depth("a", step_m, step_ka),
         "depth_b1": depth("b", step_n, step_kb),
-        **{name: v[name] for name in ("l0_buffers", "l0c_buffers", "l1_buffers", "fixpipe_unitflag")},
+        **{name: v[name] for name in BUFFERS},
         "iterate_order": 0,
     }
 

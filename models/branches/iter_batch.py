@@ -9,13 +9,14 @@ e  both streamed along K                 f  standard tiles with re-reads inside 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context
+from ..fields import BUFFERS, TILE
 from ..latency import (
     Loads,
     Outcome,
@@ -32,8 +33,8 @@ from ..latency import (
     overlap,
     port_cost,
 )
-from ..plan import BranchName, Plan
-from .base import NARROW, Branch, Counts, Structure, Wide, l2_policy, once
+from ..plan import Plan
+from .base import NARROW, Branch, Counts, Facts, Structure, Wide, l2_policy, once
 from .cube import (
     Tile,
     base_fields,
@@ -49,6 +50,8 @@ from .cube import (
 )
 from .iter_forms import FORMS, Fill, L1Form
 
+_STREAMED = ("step_ka", "step_kb")
+
 
 @dataclass
 class _Deal:
@@ -62,7 +65,11 @@ class _Deal:
 class IterBatch(Branch):
     """The branch that gives whole batches to cores."""
 
-    name: ClassVar[BranchName] = "iter_batch"
+    name = "iter_batch"
+    facts = Facts(
+        beam=(("um", "un"), ("uk", "l1_buffers", "iter_l1"), ("step_ka", "step_kb", "step_part", "iter_l0")),
+        moves=(*Facts.moves, ("l1_form", "full_load"), ("full_load",)),
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         batched_entry(alg, ctx)
@@ -251,6 +258,37 @@ class IterBatch(Branch):
             "step_kb": plan.step_kb,
         }
 
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        always = (*TILE, *BUFFERS, "l1_form", "full_load", "iter_l1", "iter_l0")
+        return (*always, *(self.field_of(name, given) for name in _steps(given)))
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        form = given["l1_form"]
+        forced: dict[str, Any] = {} if form == "b" else {"iter_l1": 1, "iter_l0": 1}
+        if form not in ("c", "d"):
+            forced["full_load"] = "none"
+        elif given["full_load"] == "none":
+            forced["full_load"] = "a or b"
+        if form == "a":
+            forced["l1_buffers"] = 1
+        return forced
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return frozenset({"step_ka", "step_kb", "step_part"}.difference(_steps(given)))
+
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        if decision == "step_part":
+            return "step_n" if values.get("full_load") == "a" else "step_m"
+        return super().field_of(decision, values)
+
+    def own_words(self, plan: Plan) -> str:
+        return f"form {plan.l1_form}, {plan.b_core} batches a core, {plan.iter_l1} in L1, {plan.iter_l0} in L0"
+
+
+def _steps(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Steps that the L1 form of a plan leaves to choose."""
+    return {"c": ("step_part",), "d": ("step_part",), "e": _STREAMED, "f": _STREAMED}.get(given.get("l1_form", ""), ())
+
 
 def _misses(ctx: Context, form: L1Form) -> bool:
     """Whether every pass comes from HBM: a form that reads again shares nothing between cores.
@@ -272,3 +310,6 @@ def _bound_class(ctx: Context) -> int:
         return 3
     write_balance = Fraction(peak * ctx.so) / spec.l2_write_bytes_per_cycle
     return 2 if 2 * k >= write_balance and m * n * ctx.so <= spec.l2_bytes else 0
+
+
+BRANCH = IterBatch()

@@ -5,11 +5,13 @@ Design section 6.4. Structures: the buffers; the number of merged batches is an 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
+from ..fields import BUFFERS
 from ..latency import (
     WHOLE,
     Loads,
@@ -29,8 +31,8 @@ from ..latency import (
     rows_a,
     rows_b,
 )
-from ..plan import BranchName, Plan
-from .base import NARROW, Branch, Counts, Structure, Wide, l2_policy, once
+from ..plan import Plan
+from .base import NARROW, Branch, Counts, Facts, Structure, Wide, l2_policy, once
 from .cube import (
     batched_entry,
     best_l0c,
@@ -70,7 +72,8 @@ class _InL1:
 class MergeBatch(Branch):
     """The branch that trades wasted products for larger tiles."""
 
-    name: ClassVar[BranchName] = "merge_batch"
+    name = "merge_batch"
+    facts = Facts(beam=(("uk", "l1_buffers", "b_l1"), ("step_k",)))
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         spec = ctx.spec
@@ -228,6 +231,12 @@ class MergeBatch(Branch):
             "step_k": plan.step_ka,
         }
 
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("merge_b0", "b_l1", "base_k", "step_ka", *BUFFERS)
+
+    def own_words(self, plan: Plan) -> str:
+        return f"merge {plan.merge_b0} of {plan.b_core} batches a core, {plan.b_l1} in L1"
+
 
 def _b_core(ctx: Context) -> int:
     return -(-ctx.batch // ctx.cores)
@@ -238,3 +247,6 @@ def _rows(alg: Algebra, ctx: Context, batches: Value, *, l1: bool = False) -> Va
     if ctx.trans_a:
         return batches * (l1_width(alg, ctx, "a", ctx.am // ATOM) if l1 else ctx.am // ATOM)
     return alg.ceil_div(batches * ctx.m, ATOM)
+
+
+BRANCH = MergeBatch()

@@ -6,11 +6,13 @@ pipes: :class:`Slices` is the one there is. Structures: the buffers; the grid is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
+from ..fields import BUFFERS, TILE
 from ..latency import (
     Loads,
     Outcome,
@@ -28,8 +30,8 @@ from ..latency import (
     overlap,
     port_cost,
 )
-from ..plan import BranchName, Plan
-from .base import NARROW, Branch, Counts, Structure, Wide, l2_policy, once
+from ..plan import Plan
+from .base import NARROW, Asked, Branch, Counts, Facts, Structure, Wide, l2_policy, once
 from .cube import (
     KLoop,
     Tile,
@@ -47,6 +49,8 @@ from .cube import (
     tile_of,
     tile_values,
 )
+
+_MOST_SLICES = 64
 
 
 @dataclass
@@ -271,7 +275,12 @@ _FORM: Final = Slices()
 class StreamK(Branch):
     """The branch that cuts K across cores."""
 
-    name: ClassVar[BranchName] = "stream_k"
+    name = "stream_k"
+    facts = Facts(
+        aligned=(*TILE, "single_core_m", "single_core_n"),
+        either=("single_core_m", "single_core_n", "single_core_k"),
+        follows={"grid_m": "single_m", "grid_n": "single_n", "grid_k": "single_core_k"},
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         spec = ctx.spec
@@ -322,3 +331,21 @@ class StreamK(Branch):
             "step_ka": plan.step_ka,
             "step_kb": plan.step_kb,
         }
+
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("grid_b", "grid_m", "grid_n", "grid_k", "single_core_k", *TILE, *BUFFERS, "step_ka", "step_kb")
+
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        """A K slice is a multiple of 16 as derived from the grid, or a value of a pinned range of at most 64."""
+        if "single_core_k" not in asked:
+            return [{}]
+        low, high, exact = asked["single_core_k"]
+        listed = range(max(low, 1), high + 1) if high - low < _MOST_SLICES else range(0)
+        slices = {*listed, *((exact,) if exact is not None and exact >= 1 else ())}
+        return [{}, *({"single_core_k": value} for value in sorted(slices))]
+
+    def own_words(self, plan: Plan) -> str:
+        return f"grid (b,m,n,k) {plan.grid_b}x{plan.grid_m}x{plan.grid_n}x{plan.grid_k}"
+
+
+BRANCH = StreamK()

@@ -17,66 +17,10 @@ from ortools.sat.python import cp_model
 from ...hardware.errors import InternalError
 from ...models.algebra import Algebra, Cond, Piece, Rates, Value
 from .errors import RowOverflow
+from .linear import Lin, high, key_of, low
+from .run import Literal, Model, Solver
 
 LIMIT = 2**62
-
-
-class Lin:
-    """Linear expression over model variables with its bounds: ``sum coefficient * variable + constant``."""
-
-    __slots__ = ("constant", "hi", "lo", "terms")
-
-    def __init__(self, terms: dict[int, int], constant: int, lo: int, hi: int) -> None:
-        self.terms = terms
-        self.constant = constant
-        self.lo = lo
-        self.hi = hi
-
-    def __add__(self, other: Value) -> Lin:
-        if not isinstance(other, Lin):
-            return Lin(self.terms, self.constant + other, self.lo + other, self.hi + other)
-        terms = dict(self.terms)
-        for index, coefficient in other.terms.items():
-            total = terms.get(index, 0) + coefficient
-            if total:
-                terms[index] = total
-            else:
-                del terms[index]
-        return Lin(terms, self.constant + other.constant, self.lo + other.lo, self.hi + other.hi)
-
-    __radd__ = __add__
-
-    def __mul__(self, factor: int) -> Lin:
-        if factor == 0:
-            return Lin({}, 0, 0, 0)
-        ends = (self.lo * factor, self.hi * factor)
-        return Lin({i: c * factor for i, c in self.terms.items()}, self.constant * factor, min(ends), max(ends))
-
-    __rmul__ = __mul__
-
-    def __sub__(self, other: Value) -> Lin:
-        return self + (other * -1 if isinstance(other, Lin) else -int(other))
-
-    def __rsub__(self, other: int) -> Lin:
-        return self * -1 + other
-
-    def key(self) -> tuple[Any, ...]:
-        """Identity of the expression, for reuse of derived variables."""
-        return (tuple(sorted(self.terms.items())), self.constant)
-
-
-def low(x: Value) -> int:
-    """Least value of a count or cost."""
-    return x.lo if isinstance(x, Lin) else x
-
-
-def high(x: Value) -> int:
-    """Largest value of a count or cost."""
-    return x.hi if isinstance(x, Lin) else x
-
-
-def _key(x: Value) -> Any:
-    return x.key() if isinstance(x, Lin) else x
 
 
 class CpAlgebra(Algebra):
@@ -88,10 +32,10 @@ class CpAlgebra(Algebra):
     """
 
     def __init__(self, ceiling: int | None = None, *, explain: bool = False, exact: bool = False) -> None:
-        self.model = cp_model.CpModel()
+        self.model = Model()
         self.ceiling = ceiling
         self.exact = exact
-        self.literals: dict[str, cp_model.IntVar] | None = {} if explain else None
+        self.literals: dict[str, Literal] | None = {} if explain else None
         self.violated: list[str] = []
         self.widest_row = 0
         self._variables: list[cp_model.IntVar] = []
@@ -123,7 +67,7 @@ class CpAlgebra(Algebra):
         variables = [self._variables[index] for index in x.terms]
         return cp_model.LinearExpr.weighted_sum(variables, list(x.terms.values())) + x.constant
 
-    def value(self, solver: cp_model.CpSolver, x: Value) -> int:
+    def value(self, solver: Solver, x: Value) -> int:
         """Value of an expression in the solver's solution."""
         if not isinstance(x, Lin):
             return int(x)
@@ -187,7 +131,7 @@ class CpAlgebra(Algebra):
             return -(-x // y)
         if y is x:
             return 1
-        key = ("div", _key(x), _key(y))
+        key = ("div", key_of(x), key_of(y))
         if key not in self._cache:
             lo, hi = -(-low(x) // high(y)), -(-high(x) // low(y))
             if lo == hi:
@@ -209,7 +153,7 @@ class CpAlgebra(Algebra):
             return x if name == "min" else y
         if high(y) <= low(x):
             return y if name == "min" else x
-        key = (name, _key(x), _key(y))
+        key = (name, key_of(x), key_of(y))
         if key not in self._cache:
             pick = min if name == "min" else max
             result = self.variable(pick(low(x), low(y)), pick(high(x), high(y)), f"{name}{len(self._variables)}")
@@ -229,7 +173,7 @@ class CpAlgebra(Algebra):
             return True
         if low(x) > limit:
             return False
-        key = ("le", _key(x), limit)
+        key = ("le", key_of(x), limit)
         if key not in self._cache:
             literal = self.model.new_bool_var(f"b{len(self._cache)}")
             self.row(x, None, limit, [literal])

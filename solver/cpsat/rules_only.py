@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...models.algebra import Cond, Piece, Rates, Value
-from .algebra import CpAlgebra, high
+from .algebra import CpAlgebra
 from .errors import RowOverflow
+from .linear import high
 
 Rules = frozenset[str]
 

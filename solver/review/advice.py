@@ -15,7 +15,7 @@ from ...models.branches import BRANCH_OF
 from ...models.context import Context
 from ...models.evaluation import Evaluation, evaluate_values
 from ...models.latency import Loads
-from ...models.plan import Plan
+from ...models.plan import PLAN_FIELDS, Plan
 from ...models.rules import rule_info
 from ..describe import BUFFER_NAMES, percent
 from .gap import roofline_ticks
@@ -112,10 +112,9 @@ def _idle(ctx: Context, plan: Plan) -> str:
         return ""
     if used < ctx.cores:
         return f"; {used} of {ctx.cores} cores have work"
-    if "asw_basic" in (plan.branch, plan.inner_branch):
-        batch = 1 if plan.branch == "to_matmul" else ctx.batch
-        last = batch * (plan.m_cnt or 1) * (plan.n_cnt or 1) % ctx.cores
-        if last and (plan.tail_m or 1) * (plan.tail_n or 1) == 1:
+    if plan.tail_m == plan.tail_n == 1:  # rounds of blocks, the last one uncut
+        last = (plan.split_b or 1) * (plan.m_cnt or 1) * (plan.n_cnt or 1) % ctx.cores
+        if last:
             return f"; the last round gives work to {last} of {ctx.cores} cores"
     return ""
 
@@ -151,7 +150,7 @@ def loads_of(ctx: Context, plan: Plan) -> Loads | None:
 def _rows(ctx: Context, plan: Plan) -> Iterator[tuple[str, int]]:
     """Contiguous bytes of a row that an L1 load of A and of B takes."""
     whole = plan.l1_form in ("a", "b", "c", "d")
-    streamed = plan.branch != "merge_batch" and not whole
+    streamed = plan.merge_b0 is None and not whole
     for side, along, extent, base in (
         ("A", ctx.trans_a, ctx.m, plan.base_m),
         ("B", not ctx.trans_b, ctx.n, plan.base_n),
@@ -197,7 +196,7 @@ def _difference(old: Plan, new: Plan) -> str:
     """The changed parameters: the first one instead of its old value, the others with it."""
     changed = [name for name in _SHOWN if getattr(old, name) != getattr(new, name)]
     changed = [name for name in changed if name != "used_core_num" or old.branch == "special"]
-    first, *others = changed
+    first, *others = changed or [name for name in PLAN_FIELDS if getattr(old, name) != getattr(new, name)]
     text = f"{first} {getattr(new, first)} instead of {getattr(old, first)}"
     if others:
         text += f" (with {', '.join(f'{name} {getattr(new, name)}' for name in others)})"

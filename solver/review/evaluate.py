@@ -14,7 +14,7 @@ from ...hardware.errors import InputError
 from ...models.context import Context
 from ...models.latency import Stages
 from ...models.plan import PLAN_FIELDS
-from ..batch.recommend import Settings
+from ..settings import Settings
 from ..tables.frames import CaseRow, read_cases, table_of
 from ..tables.tilings import EVALUATE_COLUMNS, CaseIndex, plan_fields, read_table
 from ..tcube import read_tcube_items, tcube_to_fields, tcube_violations

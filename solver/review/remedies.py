@@ -27,7 +27,7 @@ def faster_plan(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation |
     branch = BRANCH_OF[evaluation.plan.branch]
     here = start(ctx, evaluation.plan)
     # What a plan need not say follows anew; it would tie the changed plan to the old tile.
-    here.update(dict.fromkeys(here.keys() & {"swizzle_w", "single_m", "single_n"}))
+    here.update(dict.fromkeys(here.keys() & branch.solving(here).open_values(here)))
     best, found = int(evaluation.ticks * (1 - _LEAST_GAIN)), None
     for change in _moves(here, kind):
         values = {**here, **change}

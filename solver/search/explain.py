@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from ...hardware.errors import InternalError
 from ...models.algebra import IntAlgebra, RuleCheck
 from ...models.branches import BRANCH_OF, Structure
@@ -21,21 +19,13 @@ from ...models.context import Context
 from ...models.pins import LATENCY, Pin, PinnedBranch, latency_ticks, word_values
 from ...models.plan import BranchName
 from ...models.rules import RuleInfo, rule_info
-from ..cpsat.algebra import Lin, high
 from ..cpsat.errors import TooHard
+from ..cpsat.linear import Lin, high
 from ..cpsat.rules_only import Rules, RulesAlgebra
-from ..cpsat.run import PROFILE, Budget, Verdict
+from ..cpsat.run import Budget, Verdict, run_held, run_unpresolved
 from ..result import Conflict, ConflictMember
 from .branch_search import BranchSearch
 
-#: Case rules without which a branch has no formulas at all.
-_FATAL = (
-    "entry.k_at_least_2",
-    "entry.output_not_empty",
-    "entry.k_at_most_1",
-    "entry.batch_to_fold",
-    "entry.fold_one_side",
-)
 #: Kinds in the order in which members are tried for removal: what is left last is what engineers act on.
 _REMOVAL = ("cover", "buffer", "step", "policy", "entry", "align", "pin", "cap")
 _MOST_CONFLICTS = 3
@@ -141,20 +131,10 @@ class Explainer:
     def _solve(self, model: _Model, rules: Rules) -> Rules | None:
         literals = model.alg.literals
         assert literals is not None
-        names = sorted(rules)
-        model.alg.model.clear_assumptions()
-        model.alg.model.add_assumptions([literals[name] for name in names])
-        solver = _solver()
-        status = solver.solve(model.alg.model)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None
-        if status == cp_model.UNKNOWN:
+        verdict, core = run_held(model.alg.model, {name: literals[name] for name in sorted(rules)}, _SECONDS)
+        if verdict is Verdict.UNKNOWN:
             raise TooHard(f"a part of the conflict is not decided within {_SECONDS:g} s")
-        if status != cp_model.INFEASIBLE:
-            raise InternalError(f"explaining {self.branch.name}: OR-Tools answers {solver.status_name(status)}")
-        index = {literals[name].index: name for name in names}
-        found = solver.sufficient_assumptions_for_infeasibility()
-        return frozenset(index.get(literal, "?") for literal in found)
+        return core if verdict is Verdict.INFEASIBLE else None
 
     def core(self, rules: Rules) -> Rules | None:
         """Rules among the given ones that clash in every structure together, or None when a plan obeys them all."""
@@ -188,7 +168,8 @@ class Explainer:
 
     def conflicts(self, most: int = _MOST_CONFLICTS) -> list[Conflict]:
         """Up to ``most`` disjoint minimal conflicts with their repairs; empty when the branch is feasible."""
-        fatal = [rule for rule in _FATAL if rule in self.entry and not self.entry[rule].holds]
+        hopeless = self.branch.facts.no_formula
+        fatal = [rule for rule, check in self.entry.items() if rule in hopeless and not check.holds]
         if fatal:
             return [self._conflict(frozenset({rule})) for rule in fatal[:most]]
         found: list[Conflict] = []
@@ -240,7 +221,7 @@ class Explainer:
     # -- least relaxations
     def relaxation(self, rule: str) -> Relaxation:
         """Least change of one rule alone, all others kept, that leaves a plan."""
-        if rule in _FATAL:
+        if rule in self.branch.facts.no_formula:
             return Relaxation(False, "no tiling of this branch can change it")
         rest = self.minimal(self.all_rules - {rule})
         if rest is not None:
@@ -313,11 +294,10 @@ class Explainer:
         for difference in differences:
             alg.row(worst - difference, 0, None)
         alg.model.minimize(alg.expression(worst))
-        solver = _solver()
-        status = solver.solve(alg.model)
-        if status in (cp_model.UNKNOWN, cp_model.FEASIBLE):
+        verdict, solver = run_unpresolved(alg.model, _SECONDS)
+        if verdict in (Verdict.UNKNOWN, Verdict.FEASIBLE):
             raise TooHard(f"the least change of {rule} is not proven within {_SECONDS:g} s")
-        if status != cp_model.OPTIMAL:
+        if verdict is Verdict.INFEASIBLE:
             return None
         amount = alg.value(solver, worst)
         for left, operator, right in alg.collected:
@@ -368,12 +348,3 @@ def _excess(left: Any, operator: str, right: Any) -> list[Any]:
     """By how much a comparison is broken, in each direction it forbids."""
     over, under = left - right, right - left
     return {"<=": [over], ">=": [under], "==": [over, under]}[operator]
-
-
-def _solver() -> cp_model.CpSolver:
-    solver = cp_model.CpSolver()
-    for name, value in PROFILE.items():
-        setattr(solver.parameters, name, value)
-    solver.parameters.cp_model_presolve = False
-    solver.parameters.max_deterministic_time = _SECONDS
-    return solver

@@ -7,20 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from ...hardware.errors import InternalError
-from ...models.algebra import IntAlgebra, RuleCheck
-from ...models.branches import BRANCH_OF, Branch
 from ...models.context import Context
 from ...models.evaluation import Evaluation
-from ...models.pins import Pin, PinnedBranch
+from ...models.pins import Pin
 from ...models.plan import BranchName
 from ..cpsat.errors import RowOverflow, TooHard
-from ..cpsat.evidence import model_text, write_evidence
-from ..cpsat.run import Budget, Verdict
+from ..cpsat.run import Budget, Model, Verdict, model_text
 from ..result import BranchResult, Status
 from .branch_search import BranchSearch
+from .branches import asked_branch, breaks_entry
+from .evidence import write_evidence
 from .explain import Explainer
 
 
@@ -47,19 +44,7 @@ class Solved:
     result: BranchResult
     evaluation: Evaluation | None = None
     bound_ticks: int | None = None
-    models: list[cp_model.CpModel] = field(default_factory=list)
-
-
-def entry_checks(ctx: Context, name: BranchName) -> tuple[RuleCheck, ...]:
-    """Rules of a branch that depend on the case alone."""
-    alg = IntAlgebra()
-    BRANCH_OF[name].entry(alg, ctx)
-    return tuple(alg.checks)
-
-
-def breaks_entry(ctx: Context, name: BranchName) -> bool:
-    """Whether a rule that depends on the case alone rules the branch out."""
-    return any(not check.holds for check in entry_checks(ctx, name))
+    models: list[Model] = field(default_factory=list)
 
 
 def _explained(
@@ -110,7 +95,7 @@ def solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_abo
 def _solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_above: int | None) -> Solved:
     started = time.perf_counter()
 
-    def done(status: Status, search: BranchSearch | None = None, **fields: object) -> Solved:
+    def done(status: Status, search: BranchSearch | None = None, **fields: Any) -> Solved:
         found = search.best if search is not None else None
         evaluation = found.evaluation if found is not None else None
         bound = search.bound if search is not None else None
@@ -128,14 +113,13 @@ def _solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_ab
             stages_us=None if evaluation is None else stages_us(ctx, evaluation),
             plan=None if evaluation is None else evaluation.plan,
             solve_ms=round((time.perf_counter() - started) * 1e3, 3),
-            **fields,  # type: ignore[arg-type]
+            **fields,
         )
         return Solved(result, evaluation, bound, list(search.log.models) if search is not None else [])
 
     if breaks_entry(ctx, name):
         return done(Status.INFEASIBLE, **_explained(ctx, name, options))
-    branch: Branch = PinnedBranch(BRANCH_OF[name], options.pins) if options.pins else BRANCH_OF[name]
-    budget = Budget.of(options.time_limit)
+    branch, budget = asked_branch(name, options.pins), Budget.of(options.time_limit)
     search: BranchSearch | None = None
     try:
         search = BranchSearch(ctx, branch, budget, keep_models=options.dump_models is not None)

@@ -14,9 +14,9 @@ import pytest
 from tileproof.hardware import InternalError
 from tileproof.models.case import make_case
 from tileproof.solver.api import make_context
-from tileproof.solver.cpsat import evidence
 from tileproof.solver.proof.verify import VerifyLine
 from tileproof.solver.search import branch_search as search
+from tileproof.solver.search import evidence
 from tileproof.solver.search import solve_branch as branch_module
 
 #: A case whose optimum CP-SAT has to prove.

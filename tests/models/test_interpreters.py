@@ -22,8 +22,9 @@ from tileproof.models.intervals import Interval, IntervalAlgebra, ReachAlgebra
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.models.points import Points, evaluate_points, lower_bounds, point_values
 from tileproof.solver.api import make_context
-from tileproof.solver.cpsat.algebra import CpAlgebra, Lin
+from tileproof.solver.cpsat.algebra import CpAlgebra
 from tileproof.solver.cpsat.errors import RowOverflow
+from tileproof.solver.cpsat.linear import Lin
 from tileproof.solver.cpsat.run import Budget, Verdict, run
 from tileproof.solver.search.explain import RulesAlgebra
 

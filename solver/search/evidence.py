@@ -12,22 +12,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from ...hardware.errors import InternalError
 from ...models.context import MODEL_VERSION, Context
 from ...models.pins import Pin
 from ...models.plan import BranchName
 
-__all__ = ["file_stem", "model_text", "write_evidence"]
+__all__ = ["file_stem", "write_evidence"]
 
 _ODD = re.compile(r"[^A-Za-z0-9.-]+")
 _LONGEST_NAME = 40
-
-
-def model_text(model: cp_model.CpModel) -> str:
-    """A CP-SAT model as protobuf text (``.pbtxt``)."""
-    return f"{str(model.proto).rstrip()}\n"
 
 
 def _question(ctx: Context, branch: BranchName, pins: Sequence[Pin]) -> dict[str, Any]:
