@@ -140,6 +140,14 @@ def k_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, k: Value, um: Value
     return KLoop(steps, depth_a, depth_b, alg.min_of(depth_a, extent), alg.min_of(depth_b, extent), l1)
 
 
+def streamed_loop(alg: Algebra, ctx: Context, v: Values, tile: Tile, k: Value) -> tuple[KLoop, Value]:
+    """K loop over ``k`` elements with parts of A and B one L0 tile wide, and the bytes that all their buffers hold."""
+    loop = k_loop(alg, ctx, v, tile.uk, k, tile.um, tile.un)
+    wide_m, wide_n = l1_width(alg, ctx, "a", tile.um), l1_width(alg, ctx, "b", tile.un)
+    parts = alg.mul(wide_m, loop.depth_a) + alg.mul(wide_n, loop.depth_b)
+    return loop, alg.mul(v["l1_buffers"], parts) * (ATOM * ctx.atom_k * ctx.s)
+
+
 def resident_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, side: str) -> KLoop:
     """K loop with one operand (``side``) whole in L1: only the other one is streamed along K."""
     extent = ctx.ak // ctx.atom_k

@@ -15,7 +15,7 @@ from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context
 from ..latency import WHOLE, Rows, Values, rows_a, rows_b, whole_rows_a, whole_rows_b
 from .base import Counts, Decision, Structure, Wide, once
-from .cube import KLoop, Tile, chosen, k_loop, l1_width, step_decision
+from .cube import KLoop, Tile, chosen, l1_width, step_decision, streamed_loop
 
 #: What every form but b keeps: one batch at a time, no operand whole.
 _ONE: Final = {"iter_l1": 1, "iter_l0": 1, "full_load": "none"}
@@ -176,15 +176,12 @@ class Streamed(L1Form):
     decided = ("step_ka", "step_kb")
 
     def fill(self, alg: Algebra, ctx: Context, v: Values, tile: Tile, b_core: Value) -> Fill:
-        unit = ATOM * ctx.atom_k * ctx.s
-        loop = k_loop(alg, ctx, v, tile.uk, ctx.k, tile.um, tile.un)
-        wide_m, wide_n = l1_width(alg, ctx, "a", tile.um), l1_width(alg, ctx, "b", tile.un)
-        both = alg.mul(wide_m, loop.depth_a) + alg.mul(wide_n, loop.depth_b)
-        held = alg.mul(v["l1_buffers"], both) * unit
-        first = [(unit, alg.mul(tile.rows, loop.cut_a) + alg.mul(tile.columns, loop.cut_b))]
+        loop, held = streamed_loop(alg, ctx, v, tile, ctx.k)
+        first = alg.mul(tile.rows, loop.cut_a) + alg.mul(tile.columns, loop.cut_b)
         self.rules(alg, ctx, tile, loop)
-        rows = self.rows(ctx, tile, loop)
-        return Fill(held, ctx.spec.l1_bytes, self.steps(alg, tile, loop), first, *rows, loop)
+        unit = ATOM * ctx.atom_k * ctx.s
+        steps, rows = self.steps(alg, tile, loop), self.rows(ctx, tile, loop)
+        return Fill(held, ctx.spec.l1_bytes, steps, [(unit, first)], *rows, loop)
 
     @abstractmethod
     def rules(self, alg: Algebra, ctx: Context, tile: Tile, loop: KLoop) -> None:
@@ -221,11 +218,8 @@ class WholeBlock(Streamed):
         if ctx.profile != "v0.4":
             return
         unit = ATOM * ctx.atom_k * ctx.s
-        parts = (
-            (tile.rows, loop.cut_a, ctx.trans_a),
-            (tile.columns, loop.cut_b, not ctx.trans_b or ctx.nz_b),
-        )
-        for width, cut, along in parts:
+        cuts = ((tile.rows, loop.cut_a, ctx.trans_a), (tile.columns, loop.cut_b, not ctx.trans_b or ctx.nz_b))
+        for width, cut, along in cuts:
             alg.rule("policy.iter_tile_bytes", alg.mul(width, cut) * unit, ">=", ctx.spec.policy_tile_bytes)
             if not along:
                 least = min(ctx.spec.policy_row_bytes, ctx.k * ctx.s)

@@ -41,11 +41,10 @@ from .cube import (
     bias_rule,
     chosen,
     cube_fields,
-    k_loop,
     l0_rules,
-    l1_width,
     source_steps,
     step_decision,
+    streamed_loop,
     tile_decisions,
     tile_of,
     tile_values,
@@ -158,7 +157,7 @@ class Slices:
     @staticmethod
     def _slice(alg: Algebra, ctx: Context, v: Values) -> _Slice:
         """Extents of a slice: those that the plan gives, or what the grid leaves, in whole atoms."""
-        k, m, n = v.get("single_core_k"), v.get("single_m"), v.get("single_n")
+        m, n, k = v.get("single_m"), v.get("single_n"), v.get("single_core_k")
         if k is None:
             k = alg.ceil_div(-(-ctx.k // ATOM), v["grid_k"]) * ATOM
         b = alg.ceil_div(ctx.batch, v["grid_b"])
@@ -212,10 +211,7 @@ class Slices:
 
     @staticmethod
     def _in_l1(alg: Algebra, ctx: Context, v: Values, tile: Tile, part: _Slice) -> KLoop:
-        loop = k_loop(alg, ctx, v, tile.uk, part.k, tile.um, tile.un)
-        wide_m, wide_n = l1_width(alg, ctx, "a", tile.um), l1_width(alg, ctx, "b", tile.un)
-        streamed = alg.mul(wide_m, loop.depth_a) + alg.mul(wide_n, loop.depth_b)
-        held = alg.mul(v["l1_buffers"], streamed) * (ATOM * ctx.atom_k * ctx.s)
+        loop, held = streamed_loop(alg, ctx, v, tile, part.k)
         alg.rule("cap.l1", held + tile.un * (ATOM * ctx.bias_l1_bytes), "<=", ctx.spec.l1_bytes)
         return loop
 
@@ -225,14 +221,14 @@ class Slices:
         alg: Algebra, ctx: Context, tile: Tile, loop: KLoop, part: _Slice, m_cnt: Value, n_cnt: Value
     ) -> tuple[Reads, Reads]:
         """Reads of A, once a column of blocks, and of B, once a row of them."""
-        along_k_a, along_k_b = (_rows(alg, ctx, depth, part.k) for depth in (loop.depth_a, loop.depth_b))
-        along_m = Rows(alg.min_of(tile.rows, part.m), ATOM, ctx.m, ctx.m) if ctx.trans_a else along_k_a
-        reads_a = Reads(along_m, ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt)
-        if ctx.trans_b:
-            along_n = replace(along_k_b, ideal=ctx.nz_b)
-        else:
-            along_n = Rows(alg.min_of(tile.columns, part.n), ATOM, ctx.n, ctx.n, ctx.nz_b)
-        return reads_a, Reads(along_n, ctx.unique_b, ctx.batch * ctx.k * ctx.n * ctx.s, m_cnt)
+        of_a, of_b = (_rows(alg, ctx, depth, part.k) for depth in (loop.depth_a, loop.depth_b))
+        if ctx.trans_a:
+            of_a = Rows(alg.min_of(tile.rows, part.m), ATOM, ctx.m, ctx.m)
+        reads_a = Reads(of_a, ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt)
+        if not ctx.trans_b:
+            of_b = Rows(alg.min_of(tile.columns, part.n), ATOM, ctx.n, ctx.n)
+        reads_b = Reads(replace(of_b, ideal=ctx.nz_b), ctx.unique_b, ctx.batch * ctx.k * ctx.n * ctx.s, m_cnt)
+        return reads_a, reads_b
 
     # -- what the vector cores add up
     @staticmethod

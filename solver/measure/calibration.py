@@ -26,8 +26,8 @@ _OTHER_UNIT = 100
 #: Mean error on held-out runs from which a calibration is doubted, and from which it is refused.
 DOUBTFUL = 0.20
 HOPELESS = 0.40
-#: Partners that widen an interval by less than this share of it are not named.
-_NAMED = 0.05
+#: Partners whose doubt moves a constant by less than this share of its interval are not named.
+_NAMED = 0.10
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fitted:
-    """One fitted constant with its 95 % interval, and the constants whose own doubt makes it clearly wider."""
+    """One fitted constant with its 95 % interval, and the held constants whose own doubt counts in it."""
 
     constant: Constant
     value: Fraction
@@ -281,9 +281,9 @@ def _whole_runs(
 
 
 def _is_named(step: float, span: Array) -> bool:
-    """Whether a partner's move of a scale makes the interval clearly wider (squares add)."""
-    width = float(span[1] - span[0]) / 2
-    return width > 0 and 1 - max(0.0, 1 - (step / width) ** 2) ** 0.5 >= _NAMED
+    """Whether a partner's move of a scale is a part of its interval that counts."""
+    half = float(span[1] - span[0]) / 2
+    return half > 0 and abs(step) >= _NAMED * half
 
 
 def _fitted(one: Constant, scale: float, span: Array, partners: Sequence[Partner]) -> Fitted:

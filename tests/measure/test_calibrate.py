@@ -148,6 +148,10 @@ def test_an_export_with_plans(tmp_path: Path, run: Any) -> None:
     assert answer.exit_code == 0, answer.stderr
     document = json.loads(answer.stdout)
     assert document["rows_with_assumed_tiling"] == 0
+    assert [note.partition(": ")[2] for note in document["notes"]] == [
+        "2 rows are left out, because the operator is no matmul: Add 1, Cast 1", "16 of 18 rows are used",
+    ]  # fmt: skip
+    assert all(f"note: {note}" in answer.stderr for note in document["notes"])
     low, high = (document["constants"]["mte1_load"][end] for end in ("low", "high"))
     assert low <= PLANTED["mte1_load"] <= high
 

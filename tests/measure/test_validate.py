@@ -99,6 +99,7 @@ def test_command_on_a_file(run: Any, tmp_path: Path) -> None:
     assert "left out: row 5" in answer.stdout
     assert picture.read_text().lstrip().startswith("<?xml")
     document = json.loads(run("validate", file, "--json").stdout)
+    assert document["notes"] == []
     assert document["sets"]["mine"]["n"] == 3
     assert not document["sets"]["mine"]["tiling_known"]  # one of its rows has no tile
     assert document["mape_known_pct"] is None

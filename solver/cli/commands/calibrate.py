@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..notes import say_note
+from ..notes import KeptNotes
 from ..options import DEFAULT_HARDWARE, Hardware
 from ..progress import Progress
 from ..shell import ExitCode, say_error
@@ -71,7 +71,8 @@ def calibrate(
     spec = get_spec(hardware)
     known = None if environment is None else environment_of(environment)
     names = tuple(name.strip() for name in fit.split(",") if name.strip()) if fit is not None else ()
-    rows = read_runs(file, say_note)
+    notes = KeptNotes()
+    rows = read_runs(file, notes)
     if plans is not None:
         rows = with_plans(rows, read_plans(plans))
     settings = Settings(names, folds, bootstrap, seed)
@@ -80,7 +81,7 @@ def calibrate(
     if result.refusal is None:
         write_chip(result, out)
     if as_json:
-        print(json.dumps(result.to_json(), indent=2))
+        print(json.dumps(result.to_json() | {"notes": notes.sentences}, indent=2))
     else:
         _show(result, out)
     if result.refusal is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..notes import say_note
+from ..notes import KeptNotes
 from ..options import DEFAULT_TIME_LIMIT, TimeLimit, seconds_of
 from ..progress import Progress
 
@@ -52,7 +52,8 @@ def validate(
 
     if plot is not None:
         check_picture(plot)
-    rows = measurements() if file is None else read_runs(file, say_note)
+    notes = KeptNotes()
+    rows = measurements() if file is None else read_runs(file, notes)
     with Progress("rows", len(rows)) as progress:
         result = run_validation(
             rows,
@@ -64,7 +65,10 @@ def validate(
     if plot is not None:
         draw(result, plot)
     if as_json:
-        print(json.dumps(result.to_json(), indent=2))
+        document = result.to_json()
+        if file is not None:
+            document["notes"] = notes.sentences
+        print(json.dumps(document, indent=2))
     elif as_markdown:
         print(markdown(result), end="")
     else:
