@@ -108,7 +108,7 @@ def _in_turn(evaluation: Evaluation) -> bool:
 def _idle(ctx: Context, plan: Plan) -> str:
     """Cores without work, in all or in the last round."""
     used = plan.used_core_num or 0
-    if plan.branch == "special" or not used:
+    if plan.core_map == "vector" or not used:
         return ""
     if used < ctx.cores:
         return f"; {used} of {ctx.cores} cores have work"
@@ -195,7 +195,7 @@ _SHOWN: Final = (
 def _difference(old: Plan, new: Plan) -> str:
     """The changed parameters: the first one instead of its old value, the others with it."""
     changed = [name for name in _SHOWN if getattr(old, name) != getattr(new, name)]
-    changed = [name for name in changed if name != "used_core_num" or old.branch == "special"]
+    changed = [name for name in changed if name != "used_core_num" or old.core_map == "vector"]
     first, *others = changed or [name for name in PLAN_FIELDS if getattr(old, name) != getattr(new, name)]
     text = f"{first} {getattr(new, first)} instead of {getattr(old, first)}"
     if others:
