@@ -117,9 +117,7 @@ class SpecFields(BaseModel):
     policy_row_bytes: PositiveInt = _number("B", "shortest contiguous row of a move, dValue")
     policy_row_bytes_recommended: PositiveInt = _number("B", "recommended dValue")
     policy_row_bytes_best: PositiveInt = _number("B", "dValue of the full rate")
-    policy_min_core_share: Share = _number("share", "share of the cores the last wave should use, minCoreNum")
     policy_balance_share: Share = _number("share", "least load balance of IterBatch when memory bound")
-    policy_streamk_alpha: PositiveInt = _number("1", "MMAD time per core over reduce time in StreamK, alpha")
     policy_streamk_k_per_grid2: PositiveInt = _number("elements", "StreamK needs K >= this * grid_k^2")
     policy_l1_operand_share_inverse: PositiveInt = _number(
         "1", "one L1 part of an operand is at most L1 over this (ASW)"

@@ -9,24 +9,11 @@ from typing import Any
 from ..hardware.errors import InputError
 from .algebra import Algebra, IntAlgebra, RuleCheck
 from .branches import BRANCH_OF, Branch
-from .branches.base import L1_BUFFERS, Word
-from .context import ATOM, Context
+from .branches.base import Word
+from .context import Context
+from .fields import BOUNDED, FIELD_PREFERENCE, FIELDS, TILE, field_of, least_value
 from .latency import BOTTLENECKS, Outcome
 from .plan import Plan
-
-#: Levels of the tie-break among equally fast plans: (decision or count, +1 to prefer larger values).
-PREFERENCE: tuple[tuple[str, int], ...] = (
-    ("hbm_units", -1), ("l0_buffers", 1), ("uk", 1), ("k_l1", 1), ("l1_buffers", 1), ("ub_buffers", 1),
-    ("used_core_num", 1), ("um", 1), ("un", 1), ("step_ka", -1), ("step_k", -1), ("step_kb", -1), ("step_part", -1),
-    ("tail_m", -1), ("tail_n", -1), ("iter_l1", -1), ("iter_l0", 1), ("merge_b0", -1), ("b_l1", -1), ("grid_b", -1),
-    ("grid_m", -1), ("grid_n", -1), ("grid_k", -1),
-)  # fmt: skip
-_FIELD_PREFERENCE: tuple[tuple[str, int], ...] = (
-    ("l0_buffers", 1), ("base_k", 1), ("k_l1", 1), ("l1_buffers", 1), ("ub_buffers", 1), ("used_core_num", 1),
-    ("base_m", 1), ("base_n", 1), ("step_ka", -1), ("step_kb", -1), ("step_m", -1), ("step_n", -1), ("tail_m", -1),
-    ("tail_n", -1), ("iter_l1", -1), ("iter_l0", 1), ("merge_b0", -1), ("b_l1", -1), ("grid_b", -1), ("grid_m", -1),
-    ("grid_n", -1), ("grid_k", -1),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,9 +46,8 @@ class Evaluation:
     def preference(self) -> tuple[Any, ...]:
         """Tie-break key: among equally fast plans the smallest one is *the* answer (design section 8)."""
         plan = self.plan
-        numbers = tuple(-sign * (getattr(plan, name) or 0) for name, sign in _FIELD_PREFERENCE)
-        words = (plan.l1_form or "", plan.full_load or "", plan.inner_branch or "")
-        return (self.hbm_units, *numbers, *words, -(plan.l0c_buffers or 0), -(plan.fixpipe_unitflag or 0))
+        given = ((getattr(plan, name), sign) for name, sign in FIELD_PREFERENCE)
+        return (self.hbm_units, *(-sign * (value or 0) if sign else value or "" for value, sign in given))
 
 
 def build_plan(alg: Algebra, ctx: Context, branch: Branch, values: Mapping[str, Any], outcome: Outcome) -> Plan:
@@ -96,23 +82,16 @@ def evaluate_values(
 def plan_checks(ctx: Context, plan: Plan) -> tuple[RuleCheck, ...]:
     """Rules on single fields that the search obeys by construction: alignment and buffer counts."""
     checks = []
-    for field, atom in (("base_m", ATOM), ("base_n", ATOM), ("base_k", ctx.atom_k)):
-        value = getattr(plan, field)
-        if value is not None and plan.branch != "special":
-            checks.append(RuleCheck(f"align.{field}", value % atom, "==", 0))
-            checks.append(RuleCheck(f"cover.{field}", value, ">=", 1))
-    for field in ("single_core_m", "single_core_n"):
-        value = getattr(plan, field)
-        if value is not None and "stream_k" in (plan.branch, plan.inner_branch):
-            checks.append(RuleCheck(f"align.{field}", value % ATOM, "==", 0))
-    for rule, value, allowed in (
-        ("buffer.l0", plan.l0_buffers, (1, 2)),
-        ("buffer.l0c", plan.l0c_buffers, (1, 2)),
-        ("buffer.l1", plan.l1_buffers, L1_BUFFERS),
-        ("buffer.ub", plan.ub_buffers, (1, 2)),
-    ):
+    for name in BRANCH_OF[plan.branch].solving(vars(plan)).facts.aligned:
+        value = getattr(plan, name)
         if value is not None:
-            checks.append(RuleCheck(rule, value, "==", min(allowed, key=lambda n, v=value: abs(n - v))))
+            checks.append(RuleCheck(f"align.{name}", value % FIELDS[name].atom_of(ctx), "==", 0))
+            if name in TILE:
+                checks.append(RuleCheck(f"cover.{name}", value, ">=", 1))
+    for field in BOUNDED:
+        value = getattr(plan, field.name)
+        if value is not None:
+            checks.append(RuleCheck(field.rule, value, "==", field.nearest(value)))
     return tuple(checks)
 
 
@@ -125,38 +104,13 @@ def evaluate_plan(ctx: Context, plan: Plan) -> Evaluation:
     branch = BRANCH_OF[plan.branch]
     alg = IntAlgebra()
     branch.entry(alg, ctx)
-    if any(check.rule in NO_FORMULA and not check.holds for check in alg.checks):
+    if any(check.rule in branch.facts.no_formula and not check.holds for check in alg.checks):
         return Evaluation(plan, 0, dict.fromkeys(BOTTLENECKS, 0), tuple(alg.checks), 0)
-    values = branch.values(ctx, plan)
+    values, optional = branch.values(ctx, plan), branch.optional(vars(plan))
     for name, value in values.items():
-        if value is None and name not in _OPTIONAL and not (name.startswith("step") and _derived_step(plan, name)):
-            raise InputError(f"plan: {_FIELD_OF.get(name, name)} is missing; branch {plan.branch} needs it")
-        if isinstance(value, int) and value < 1 and name not in ("fixpipe_unitflag", *_EMPTY_OK):
-            raise InputError(f"plan: {_FIELD_OF.get(name, name)} is {value}; allowed is 1 or more")
+        if value is None and name not in optional:
+            raise InputError(f"plan: {field_of(name)} is missing; branch {plan.branch} needs it")
+        least = 0 if name in branch.facts.zero else least_value(name)
+        if isinstance(value, int) and value < least:
+            raise InputError(f"plan: {field_of(name)} is {value}; allowed is {least} or more")
     return evaluate_values(ctx, branch, values, plan_checks(ctx, plan))
-
-
-#: Case rules without which a branch has no formulas at all.
-NO_FORMULA = (
-    "entry.k_at_least_2", "entry.output_not_empty", "entry.k_at_most_1", "entry.batch_to_fold", "entry.fold_one_side",
-)  # fmt: skip
-_OPTIONAL = ("swizzle_w", "single_m", "single_n")
-_EMPTY_OK = ("used", "rows", "runs")
-_FIELD_OF = {
-    "um": "base_m", "un": "base_n", "uk": "base_k", "step_k": "step_ka", "used": "used_core_num", "rows": "base_m",
-    "runs": "base_n", "step_part": "step_m or step_n",
-}  # fmt: skip
-
-
-def _derived_step(plan: Plan, name: str) -> bool:
-    """Steps that follow from the others: of a resident operand, or not used by the L1 form."""
-    if plan.branch == "iter_batch":
-        streamed = (
-            {"step_ka", "step_kb"}
-            if plan.l1_form in ("e", "f")
-            else {"step_part"}
-            if plan.l1_form in ("c", "d")
-            else set()
-        )
-        return name not in streamed
-    return name == f"step_k{plan.full_load}"

@@ -42,10 +42,14 @@ BOTTLENECKS = ("mmad", "mte2", "mte1", "fixpipe", "reduce", "reorder", "vector")
 
 @dataclass
 class Outcome:
-    """What a branch formula returns: stages, and by name the exact counts that plan fields and tie-breaks use."""
+    """What a branch formula returns: stages, and by name the exact counts that plan fields and tie-breaks use.
+
+    ``loads`` says what MTE2 reads and waits for; a branch without Cube work has none.
+    """
 
     stages: Stages
     counts: dict[str, Callable[[], Value]] = field(default_factory=dict)
+    loads: Loads | None = None
 
     def count(self, name: str) -> Value:
         """One of the counts; they are built on demand because the CP interpreter pays for each."""
@@ -57,6 +61,10 @@ Values = Mapping[str, Any]
 Sized = Sequence[tuple[int, Value]]
 
 
+#: An extent that rows and columns of a whole operand stand for: :class:`Rows` cuts it at the true one.
+WHOLE = 2**31
+
+
 def row_efficiency(ctx: Context, row_bytes: int, pitch_bytes: int) -> Fraction:
     """Share of the bandwidth that rows of ``row_bytes`` reach, at a pitch of ``pitch_bytes`` in memory."""
     spec = ctx.spec
@@ -66,7 +74,7 @@ def row_efficiency(ctx: Context, row_bytes: int, pitch_bytes: int) -> Fraction:
     return efficiency if pitch_bytes % spec.pitch_alignment_bytes == 0 else efficiency * spec.unaligned_pitch_efficiency
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Rows:
     """Rows of an L1 load: ``count`` atoms of ``atom`` elements, cut at the true ``extent``, ``s`` bytes an element.
 
@@ -122,15 +130,15 @@ def rows_b(ctx: Context, depth: Value, un: Value) -> Rows:
 
 def whole_rows_a(ctx: Context) -> Rows:
     """Rows of A when a whole batch of it is loaded."""
-    return rows_a(ctx, 2**31, 2**31)
+    return rows_a(ctx, WHOLE, WHOLE)
 
 
 def whole_rows_b(ctx: Context) -> Rows:
     """Rows of B when a whole batch of it is loaded."""
-    return rows_b(ctx, 2**31, 2**31)
+    return rows_b(ctx, WHOLE, WHOLE)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reads:
     """Reads of one operand from ``rows``: ``rate`` bytes for each of ``count`` passes, ``extra`` (bytes, count) on top.
 
@@ -142,6 +150,11 @@ class Reads:
     rate: int
     count: Value
     extra: tuple[int, Value] | None = None
+
+    @property
+    def passed(self) -> Value:
+        """Bytes of all passes, without the ``extra``."""
+        return self.count * self.rate
 
     def cost(self, alg: Algebra, ctx: Context) -> Value:
         """``(uniq/BW_HBM + (total - uniq)/BW_L2) / eff`` ticks when the operand crosses HBM once."""
@@ -184,18 +197,18 @@ def latency_floor(alg: Algebra, ctx: Context, steps: Value, in_use: Value) -> Va
 
 def port_cost(alg: Algebra, ctx: Context, units: Sized) -> Value:
     """Ticks on the MTE2 port of the busiest core; ``units`` are (bytes, count)."""
-    sizes = tuple(nbytes for nbytes, _ in units)
+    sizes, counts = zip(*units, strict=True)
 
     def rates() -> Iterable[Fraction]:
         rate = ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle
         return (rate * n for n in sizes)
 
-    return alg.ticks(ctx.rates(("port", sizes), rates), [count for _, count in units])
+    return alg.ticks(ctx.rates(("port", sizes), rates), counts)
 
 
 def first_fill(alg: Algebra, ctx: Context, units: Sized, used: Value) -> Value:
     """Ticks until half of the first L1 step has arrived; ``units`` are (bytes, count)."""
-    sizes = tuple(nbytes for nbytes, _ in units)
+    sizes, counts = zip(*units, strict=True)
 
     def rates(per_byte: Fraction) -> Iterable[Fraction]:
         return (Fraction(n, 2) * per_byte for n in sizes)
@@ -203,8 +216,8 @@ def first_fill(alg: Algebra, ctx: Context, units: Sized, used: Value) -> Value:
     by_port = ctx.rates(("fill port", sizes), lambda: rates(ctx.ticks_per_cycle / ctx.spec.mte2_port_bytes_per_cycle))
     by_memory = ctx.rates(("fill memory", sizes), lambda: rates(ctx.per_unique_byte))
     with alg.optional():
-        memory = alg.ticks(by_memory, [alg.mul(count, used) for _, count in units])
-        return alg.worst([alg.ticks(by_port, [count for _, count in units]), memory])
+        memory = alg.ticks(by_memory, [alg.mul(count, used) for count in counts])
+        return alg.worst([alg.ticks(by_port, counts), memory])
 
 
 def hbm_cost(alg: Algebra, ctx: Context, once: int) -> Value:
@@ -250,11 +263,38 @@ def drain_cost(alg: Algebra, ctx: Context, drains: Value, blocks: Value) -> Valu
 
 
 @dataclass
+class Loads:
+    """What MTE2 reads, and the costs of which the largest is its time, by name.
+
+    ``shared`` are the reads of A and of B at the bandwidth that all cores share, ``port`` the bytes of the busiest core
+    through its own port, ``hbm`` what must cross HBM, ``floor`` the L1 steps that wait for memory latency (known once
+    the buffers in use are).
+    """
+
+    reads_a: Reads
+    reads_b: Reads
+    shared: Value
+    port: Value
+    hbm: Value
+    floor: Value = 0
+
+    @property
+    def passed(self) -> Value:
+        """Bytes that all passes over A and B read into L1."""
+        return self.reads_a.passed + self.reads_b.passed
+
+    @property
+    def largest(self) -> str:
+        """Name of the largest cost of one plan, the first among equal ones."""
+        return max(("shared", "port", "hbm", "floor"), key=lambda name: int(getattr(self, name)))
+
+
+@dataclass
 class Pipes:
     """Stage costs of a Cube branch before they are overlapped.
 
-    ``steps`` counts the L1 steps that can overlap (they limit how many L1 buffers are in use); ``loads`` are the costs
-    of MTE2 other than the latency floor, which is ``floor_steps`` (default ``steps``) over the buffers in use.
+    ``steps`` counts the L1 steps that can overlap (they limit how many L1 buffers are in use). The latency floor is
+    that of ``floor_steps`` (default ``steps``) over the buffers in use.
     """
 
     mmad: Value
@@ -263,7 +303,7 @@ class Pipes:
     drain: Value
     fill1: Value
     fill0: Value
-    loads: list[Value]
+    loads: Loads
     steps: Value
     floor_steps: Value | None = None
     reduce: Value = 0
@@ -279,7 +319,9 @@ def overlap(alg: Algebra, ctx: Context, pipes: Pipes, v: Values) -> Stages:
     """
     in_use = alg.min_of(v["l1_buffers"], pipes.steps)
     floor_steps = pipes.steps if pipes.floor_steps is None else pipes.floor_steps
-    mte2 = alg.worst([*pipes.loads, latency_floor(alg, ctx, floor_steps, in_use)])
+    loads = pipes.loads
+    loads.floor = latency_floor(alg, ctx, floor_steps, in_use)
+    mte2 = alg.worst([loads.shared, loads.port, loads.hbm, loads.floor])
     compute = pipes.mmad + pipes.mte1 if v["l0_buffers"] == 1 else pipes.mmad
     if v["l0c_buffers"] == 2 or v["fixpipe_unitflag"]:
         # The drain of the last block is never hidden: FIX' + drain is T_FIXPIPE again.

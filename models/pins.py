@@ -11,33 +11,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 from ..hardware.errors import InputError
 from .algebra import Algebra
-from .branches.base import L1_BUFFERS, NARROW, Branch, Counts, Structure, Wide, Word
-from .context import ATOM, Context
+from .branches.base import NARROW, Around, Asked, Branch, Structure, Wide, Word
+from .context import Context
+from .fields import FIELDS, L1_BUFFERS
 from .latency import Outcome, Values
-from .plan import PLAN_FIELDS, BranchName, Plan
+from .plan import BRANCHES, PLAN_FIELDS, Plan
 
 LATENCY: Final = "latency_us"
 PIN_FIELDS: Final = (*PLAN_FIELDS, LATENCY)
 _FORM: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(<=|>=|==|=|<|>)\s*(\S.*?)\s*$")
 _RANGE: Final = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)$")
-#: Plan field -> decision, for fields that are a decision (times its atom).
-_DECISION_OF: Final = {
-    "base_m": "um", "base_n": "un", "base_k": "uk", "step_ka": "step_ka", "step_kb": "step_kb", "tail_m": "tail_m",
-    "tail_n": "tail_n", "iter_l1": "iter_l1", "iter_l0": "iter_l0", "merge_b0": "merge_b0", "b_l1": "b_l1",
-    "grid_b": "grid_b", "grid_m": "grid_m", "grid_n": "grid_n", "grid_k": "grid_k", "l1_buffers": "l1_buffers",
-    "ub_buffers": "ub_buffers",
-}  # fmt: skip
-#: Fields kept in whole atoms: of the Cube branches, and of a K split.
-_TILES: Final = ("base_m", "base_n", "base_k")
-_SLICES: Final = ("single_core_m", "single_core_n")
-_MOST_SLICES: Final = 64
-#: Decisions whose pinned value always belongs to the search space, so that the rule it breaks is named; other counts
-#: reach up to ``_MOST_COUNT``.
-_DEEP: Final = ("um", "un", "uk", "step_ka", "step_kb", "step_k")
+#: Most that a pinned count widens its domain to; a deep field (see ``fields``) reaches further.
 _MOST_COUNT: Final = 2**16
 
 
@@ -60,11 +48,10 @@ class Pin:
 
 def word_values(field: str) -> tuple[str, ...]:
     """Words a field may have; empty for numbers."""
-    annotation = Plan.model_fields[field].annotation
-    for part in get_args(annotation):
-        if part is not type(None) and get_args(part):
-            return tuple(get_args(part))
-    return tuple(get_args(annotation)) if field == "branch" else ()
+    if field in ("branch", "inner_branch"):
+        return tuple(BRANCHES)
+    kinds = get_args(Plan.model_fields[field].annotation)
+    return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
 
 
 def parse_pin(text: str) -> Pin:
@@ -144,32 +131,16 @@ def parse_pins(pins: Iterable[str | Pin] | Mapping[str, Any]) -> tuple[Pin, ...]
     return tuple(pin if isinstance(pin, Pin) else parse_pin(pin) for pin in pins)
 
 
-def _atom(ctx: Context, decision: str) -> int:
-    """Elements in one unit of a decision."""
-    return {"um": ATOM, "un": ATOM, "uk": ctx.atom_k}.get(decision, 1)
-
-
-class PinnedBranch(Branch):
+class PinnedBranch(Around):
     """A branch with pins: the same formulas, and one more rule for each pin."""
 
     def __init__(self, inner: Branch, pins: tuple[Pin, ...]) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.pins = pins
-
-    @property
-    def name(self) -> BranchName:  # type: ignore[override]
-        """Name of the branch."""
-        return self.inner.name
-
-    @property
-    def cost_rules(self) -> bool:  # type: ignore[override]
-        """A pinned latency is a rule on a cost."""
-        return any(pin.field == LATENCY for pin in self.pins)
-
-    @property
-    def exact_costs(self) -> bool:  # type: ignore[override]
-        """A pinned least latency needs exact costs."""
-        return any(pin.field == LATENCY and pin.low is not None for pin in self.pins)
+        timed = [pin for pin in pins if pin.field == LATENCY]
+        #: A pinned latency is a rule on a cost; a least one needs exact costs.
+        self.cost_rules = inner.cost_rules or bool(timed)
+        self.exact_costs = inner.exact_costs or any(pin.low is not None for pin in timed)
 
     def rule_ids(self) -> dict[str, Pin]:
         """Rule id of every pin; pins of the same field are numbered."""
@@ -181,47 +152,34 @@ class PinnedBranch(Branch):
             result[rule] = pin
         return result
 
-    def entry(self, alg: Algebra, ctx: Context) -> None:
-        self.inner.entry(alg, ctx)
-
     def wide(self, ctx: Context, *, free: bool) -> Wide:
         """Domains that include every pinned value."""
         reach: dict[str, int] = {}
         for pin in self.pins:
-            name = _DECISION_OF.get(pin.field)
-            least = pin.low
-            if name is None or least is None:
+            field = FIELDS.get(pin.field)
+            if field is None or pin.low is None:
                 continue
-            reach[name] = max(reach.get(name, 1), -(-int(least) // _atom(ctx, name)))
-            if pin.field in ("step_ka", "step_kb"):
-                reach["step_k"] = max(reach.get("step_k", 1), reach[name])
-        for name in ("step_m", "step_n"):
-            for pin in self.pins:
-                if pin.field == name and pin.low is not None:
-                    reach["step_part"] = max(reach.get("step_part", 1), int(pin.low))
-        most = {name: value if name in _DEEP else min(value, _MOST_COUNT) for name, value in reach.items()}
-        return Wide(most, free)
+            value = -(-int(pin.low) // field.atom_of(ctx))
+            for name in filter(None, (field.level, field.shared)):
+                reach[name] = max(reach.get(name, 1), value if field.deep else min(value, _MOST_COUNT))
+        return Wide(reach, free)
 
     def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
-        result = []
+        result, asked = [], self._asked()
         for structure in self.inner.structures(ctx, complete=True, wide=self.wide(ctx, free=wide.free)):
-            solved_by = structure.constants.get("inner_branch", self.name)
-            for extra in self._variants(ctx, solved_by):
+            for extra in self.inner.solving(structure.constants).variants(ctx, asked):
                 result.append(replace(structure, constants={**structure.constants, **extra}))
         return result
 
     def held(self, ctx: Context, structure: Structure, only: frozenset[str] | None = None) -> Structure | None:
         decisions = {d.name: d for d in structure.decisions}
         for rule, pin in self.rule_ids().items():
-            name = _DECISION_OF.get(pin.field)
-            if (
-                name is None
-                or name not in decisions
-                or pin.other is not None
-                or (only is not None and rule not in only)
-            ):
+            field = FIELDS.get(pin.field)
+            if field is None or pin.other is not None or (only is not None and rule not in only):
                 continue
-            atom = _atom(ctx, name)
+            name, atom = field.level, field.atom_of(ctx)
+            if name not in decisions:
+                continue
             lo = -(-int(pin.low) // atom) if pin.low is not None else decisions[name].lo
             hi = int(pin.high) // atom if pin.high is not None else decisions[name].hi
             if lo > hi and pin.low is not None and pin.high is not None:
@@ -239,32 +197,16 @@ class PinnedBranch(Branch):
                 return None
         return replace(structure, decisions=tuple(decisions.values()), listed=listed)
 
-    def _variants(self, ctx: Context, solved_by: str) -> list[dict[str, int]]:
-        """Fields that the formulas derive unless they are given, with every value that the pins may ask for.
-
-        The window may be any divisor of C and what is pinned; a K slice is a multiple of 16 as derived from the
-        grid, or a value of a pinned range of at most 64.
-        """
-        pinned = {name for pin in self.pins for name in (pin.field, pin.other)}
-        exact = {pin.field: int(pin.low) for pin in self.pins if pin.low is not None and pin.low == pin.high}
-        if solved_by == "asw_basic" and "swizzle_w" in pinned:
-            windows = {*ctx.windows, max(exact.get("swizzle_w", 1), 1)}
-            return [{"swizzle_w": window} for window in sorted(windows, reverse=True)]
-        if solved_by == "stream_k" and "single_core_k" in pinned:
-            low = max((int(p.low) for p in self.pins if p.field == "single_core_k" and p.low is not None), default=1)
-            high = min(
-                (int(p.high) for p in self.pins if p.field == "single_core_k" and p.high is not None), default=2**40
-            )
-            listed = range(max(low, 1), high + 1) if high - low < _MOST_SLICES else range(0)
-            slices: set[int] = {*listed, *(exact[n] for n in exact if n == "single_core_k" and exact[n] >= 1)}
-            return [{}, *({"single_core_k": value} for value in sorted(slices))]
-        return [{}]
-
-    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
-        return self.inner.fields(alg, ctx, v, counts)
-
-    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
-        return self.inner.values(ctx, plan)
+    def _asked(self) -> dict[str, Asked]:
+        """What the pins ask of every field that they name."""
+        asked = {name: Asked() for pin in self.pins for name in (pin.field, pin.other) if name is not None}
+        for pin in self.pins:
+            known = asked[pin.field]
+            low = known.low if pin.low is None else max(known.low, int(pin.low))
+            high = known.high if pin.high is None else min(known.high, int(pin.high))
+            exact = int(pin.low) if pin.low is not None and pin.low == pin.high else known.exact
+            asked[pin.field] = Asked(low, high, exact)
+        return asked
 
     def _as_pinned(self, v: Values) -> dict[str, Any]:
         """What the search would not choose itself but a plan may carry: deep steps and wide tiles."""
@@ -305,18 +247,18 @@ class PinnedBranch(Branch):
                         alg.rule(rule, left, "<=", int(pin.high))
         return outcome
 
-    @staticmethod
-    def _value(alg: Algebra, ctx: Context, raw: dict[str, Any], pin: Pin, field: str, fields: Mapping[str, Any]) -> Any:
+    def _value(
+        self, alg: Algebra, ctx: Context, raw: dict[str, Any], pin: Pin, field: str, fields: Mapping[str, Any]
+    ) -> Any:
         """Value of a field; a pin that no aligned value can meet is held against the field as the user wrote it."""
         if field not in raw:
             value = fields[field]
             value = value() if callable(value) else value
             if isinstance(value, str | Word):
                 raise InputError(f"pin {pin.text!r}: {field} is a word and cannot be compared with a number")
-            atom = ctx.atom_k if field == "base_k" else ATOM
-            sliced = "stream_k" in (fields["branch"], fields.get("inner_branch"))
+            atom = FIELDS[field].atom_of(ctx)
             if (
-                ((field in _TILES and fields["branch"] != "special") or (field in _SLICES and sliced))
+                field in self.inner.solving(fields).facts.aligned
                 and pin.low is not None
                 and pin.high is not None
                 and -(-pin.low // atom) * atom > pin.high
@@ -333,7 +275,7 @@ class PinnedBranch(Branch):
             three_is_none = alg.choose(alg.at_most(count, 3), L1_BUFFERS[-1] + 1, count)
             alg.rule("buffer.l1", alg.choose(alg.at_most(count, 2), count, three_is_none), "<=", L1_BUFFERS[-1])
         if "ub_buffers" in fields and "ub_buffers" in v:
-            alg.rule("buffer.ub", v["ub_buffers"], "<=", 2)
+            alg.rule("buffer.ub", v["ub_buffers"], "<=", FIELDS["ub_buffers"].values[-1])
 
     @staticmethod
     def _word(alg: Algebra, rule: str, word: str, value: Any) -> None:

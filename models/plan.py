@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticKnownError
 
-BranchName = Literal["special", "to_matmul", "iter_batch", "merge_batch", "asw_basic", "stream_k"]
-#: Order of the branches in tables, and of preference among equally fast ones.
-BRANCHES: Final[tuple[BranchName, ...]] = get_args(BranchName)
+from .branches import BRANCHES
+
+__all__ = ["BRANCHES", "PLAN_FIELDS", "BranchName", "Plan"]
+
+
+def _known(name: Any) -> Any:
+    """A branch name, refused as a literal would be."""
+    if name not in BRANCHES:
+        *others, last = map(repr, BRANCHES)
+        expected = f"{', '.join(others)} or {last}"
+        raise PydanticKnownError("literal_error", {"expected": expected})
+    return name
+
+
+#: Name of a registered branch.
+BranchName = Annotated[str, BeforeValidator(_known)]
 
 
 class Plan(BaseModel):

@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..hardware import NpuSpec, get_spec
+from ..hardware import NpuSpec
 from ..hardware.errors import InputError
+from ..models.branches import likely_first
 from ..models.case import BmmCase
-from ..models.context import ENVIRONMENTS, MODEL_VERSION, Context, Environment
+from ..models.context import Context, Environment
 from ..models.evaluation import Evaluation, evaluate_plan
 from ..models.pins import Pin, parse_pins
 from ..models.plan import BRANCHES, BranchName, Plan
-from ..models.rules import PROFILES, Profile, rule_info
-from .result import BranchResult, BufferUse, CaseResult, Status
+from ..models.rules import Profile
+from .result import BranchResult, CaseResult
+from .search.best import assemble, each_solved, least_ticks, to_win
+from .settings import environment_of, profile_of, spec_of
 
 if TYPE_CHECKING:
-    from .library import PlanLibrary
+    from .library import PlanLibrary, Question
     from .search.solve_branch import Solved, SolveOptions
-
-#: A later branch must be this much faster than an earlier one to win: 1000 * T <= 1001 * T_min (design section 8).
-_TOLERANCE = (1000, 1001)
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,16 @@ class PlanEvaluation:
 def make_context(
     case: BmmCase,
     hardware: str | os.PathLike[str] | NpuSpec = "ascend950pr",
-    rules: Profile = "v0.4",
-    environment: Environment = "profiler",
+    rules: str = "v0.4",
+    environment: str = "profiler",
 ) -> Context:
     """Context of a case.
 
     Raises:
         InputError: the hardware, the rules profile or the environment is not known.
     """
-    if rules not in PROFILES:
-        raise InputError(f"rules: {rules!r} is not known; allowed: {', '.join(PROFILES)}")
-    if environment not in ENVIRONMENTS:
-        raise InputError(f"environment: {environment!r} is not known; allowed: {', '.join(ENVIRONMENTS)}")
-    spec = hardware if isinstance(hardware, NpuSpec) else get_spec(hardware)
-    return Context.of(case, spec, rules, environment)
+    profile, launched = profile_of(rules), environment_of(environment)
+    return Context.of(case, spec_of(hardware), profile, launched)
 
 
 def solve(
@@ -89,7 +85,7 @@ def solve(
     Raises:
         InputError: an argument is not known, or the library is damaged.
     """
-    from .search.solve_branch import SolveOptions, solve_branch
+    from .search.solve_branch import SolveOptions
 
     for name in branches:
         if name not in BRANCHES:
@@ -100,25 +96,19 @@ def solve(
         options = replace(options, pins=(*options.pins, *parse_pins(pins)))
     question = None
     if library is not None:
-        from .library import Question
-
-        texts = tuple(pin.text for pin in options.pins)
-        how = (all_branches, options.tie_break, options.explain)
-        question = Question(ctx.spec, rules, environment, tuple(branches), texts, *how)
+        question = _question(ctx, branches, options, all_branches=all_branches)
         if options.dump_models is None and (known := library.get(question, ctx.case)) is not None:
             return known
+    asked = [name for name in BRANCHES if name in branches]
+    order, stop = (asked, None) if all_branches else (likely_first(asked), to_win)
     solved: dict[BranchName, Solved] = {}
-    for name in _order(ctx, branches, all_branches):
-        ticks = [s.evaluation.ticks for s in solved.values() if s.evaluation is not None]
-        stop_above = None
-        if not all_branches and ticks:
-            stop_above = min(ticks) * _TOLERANCE[1] // _TOLERANCE[0]
-        solved[name] = solve_branch(ctx, name, options, stop_above)
+    for name, one in each_solved(ctx, order, options, stop):
+        solved[name] = one
         if options.dump_models is not None:
-            _dump(ctx, name, solved[name], options)
+            _dump(ctx, name, one, options)
         if on_branch is not None:
-            on_branch(name, solved[name].result)
-    result = assemble(ctx, {name: solved[name] for name in BRANCHES if name in solved})
+            on_branch(name, one.result)
+    result = assemble(ctx, {name: solved[name] for name in asked})
     if options.pins:
         price = _price_of_pins(ctx, result, branches, options)
         result = result.model_copy(update={"pins": [pin.text for pin in options.pins], "price_of_pins_us": price})
@@ -127,11 +117,21 @@ def solve(
     return result
 
 
+def _question(ctx: Context, branches: Sequence[BranchName], options: SolveOptions, *, all_branches: bool) -> Question:
+    """What a library is asked."""
+    from .library import Question
+
+    texts = tuple(pin.text for pin in options.pins)
+    how = (all_branches, options.tie_break, options.explain)
+    return Question(ctx.spec, ctx.profile, ctx.environment, tuple(branches), texts, *how)
+
+
 def _price_of_pins(
     ctx: Context, result: CaseResult, branches: Sequence[BranchName], options: SolveOptions
 ) -> float | None:
     """How much longer the best plan takes with the pins, in microseconds; None when that is not known."""
-    if result.best is None:
+    held = least_ticks(result)
+    if held is None:
         return None
     without = solve(
         ctx.case,
@@ -142,65 +142,10 @@ def _price_of_pins(
         options=replace(options, pins=(), tie_break=False, explain=False, dump_models=None),
         all_branches=False,
     )
-    return None if "open" in (result.verdict, without.verdict) else _least_us(result) - _least_us(without)
-
-
-def _least_us(result: CaseResult) -> float:
-    """Least latency over all branches, which may be a little below the winner's."""
-    return min(branch.latency_us for branch in result.branches.values() if branch.latency_us is not None)
-
-
-def _order(ctx: Context, branches: Sequence[BranchName], all_branches: bool) -> list[BranchName]:
-    """Order of solving: as listed, or the likely winner first when branches may be stopped early."""
-    chosen = [name for name in BRANCHES if name in branches]
-    if all_branches:
-        return chosen
-    likely: tuple[BranchName, ...] = ("special", "asw_basic", "to_matmul", "iter_batch", "merge_batch", "stream_k")
-    return [name for name in likely if name in chosen]
-
-
-def assemble(ctx: Context, solved: dict[BranchName, Solved]) -> CaseResult:
-    """Arbitrate: the first branch, in order, within a thousandth of the least latency."""
-    known = {name: s.evaluation.ticks for name, s in solved.items() if s.evaluation is not None}
-    winner: BranchName | None = None
-    if known:
-        limit = min(known.values()) * _TOLERANCE[1]
-        winner = next(name for name, ticks in known.items() if _TOLERANCE[0] * ticks <= limit)
-    statuses = {s.result.status for s in solved.values()}
-    if winner is None:
-        verdict = "infeasible" if statuses <= {Status.INFEASIBLE} else "open"
-    else:
-        verdict = "open" if any(_may_win(s, min(known.values())) for s in solved.values()) else "proven"
-    best = solved[winner].evaluation if winner is not None else None
-    return CaseResult(
-        case=ctx.case,
-        hardware=ctx.spec.name,
-        rules=ctx.profile,
-        environment=ctx.environment,
-        tick=f"{ctx.cycles_per_tick} cycle",
-        model_version=MODEL_VERSION,
-        winner=winner,
-        verdict=verdict,
-        branches={name: s.result for name, s in solved.items()},
-        buffers=buffer_use(best) if best is not None else [],
-    )
-
-
-def _may_win(solved: Solved, least: int) -> bool:
-    """Whether an unfinished branch may still be as good as the least latency (ticks), by its bound."""
-    if solved.result.status not in (Status.FEASIBLE, Status.UNKNOWN):
-        return False
-    bound = solved.result.bound_ticks
-    return bound is None or _TOLERANCE[0] * bound <= _TOLERANCE[1] * least
-
-
-def buffer_use(evaluation: Evaluation) -> list[BufferUse]:
-    """Both sides of every capacity rule of a plan."""
-    return [
-        BufferUse(rule=c.rule, used=c.left, available=c.right, unit=rule_info(c.rule).unit)
-        for c in evaluation.checks
-        if c.rule.startswith("cap.") and c.operator == "<="
-    ]
+    free = least_ticks(without)
+    if free is None or "open" in (result.verdict, without.verdict):
+        return None
+    return ctx.us(held) - ctx.us(free)
 
 
 def evaluate(

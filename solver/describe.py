@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..models.branches import BRANCH_OF
 from ..models.case import BmmCase
 from ..models.plan import Plan
 from .result import BranchResult, Conflict
@@ -40,44 +41,7 @@ def case_line(case: BmmCase) -> str:
 
 def deciding_parameters(plan: Plan) -> str:
     """What tells this tiling from another of its branch, in short."""
-    if plan.branch == "special":
-        return f"{plan.used_core_num} vector cores, tile {plan.base_m}x{plan.base_n}, UB x{plan.ub_buffers}"
-    parts = [_of_branch(plan), f"base {plan.base_m}x{plan.base_n}x{plan.base_k}", _steps(plan), _buffers(plan)]
-    if plan.tail_m and plan.tail_n and plan.tail_m * plan.tail_n > 1:
-        parts.append(f"tail {plan.tail_m}x{plan.tail_n}")
-    if plan.full_load in ("a", "b"):
-        parts.append(f"{plan.full_load.upper()} stays in L1")
-    parts.append(f"{plan.used_core_num} cores")
-    return ", ".join(part for part in parts if part)
-
-
-def _of_branch(plan: Plan) -> str:
-    if plan.branch == "to_matmul":
-        inner = f", {_grid(plan)}" if plan.inner_branch == "stream_k" else ""
-        return f"fold {(plan.fold or '').upper()}, {plan.inner_branch}{inner}"
-    if plan.branch == "iter_batch":
-        return f"form {plan.l1_form}, {plan.b_core} batches a core, {plan.iter_l1} in L1, {plan.iter_l0} in L0"
-    if plan.branch == "merge_batch":
-        return f"merge {plan.merge_b0} of {plan.b_core} batches a core, {plan.b_l1} in L1"
-    if plan.branch == "stream_k":
-        return _grid(plan)
-    return ""
-
-
-def _grid(plan: Plan) -> str:
-    return f"grid (b,m,n,k) {plan.grid_b}x{plan.grid_m}x{plan.grid_n}x{plan.grid_k}"
-
-
-def _steps(plan: Plan) -> str:
-    steps = f"step k {plan.step_ka}/{plan.step_kb}"
-    if max(plan.step_m or 1, plan.step_n or 1) > 1:
-        steps += f", m/n {plan.step_m}/{plan.step_n}"
-    return steps
-
-
-def _buffers(plan: Plan) -> str:
-    flag = " unit flag" if plan.fixpipe_unitflag else ""
-    return f"L1 x{plan.l1_buffers}, L0 x{plan.l0_buffers}, L0C x{plan.l0c_buffers}{flag}"
+    return BRANCH_OF[plan.branch].words(plan)
 
 
 def percent(share: float) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.case import BmmCase
+from ..models.context import Environment
 from ..models.plan import BranchName, Plan
+from ..models.rules import Profile
 
 
 class Status(StrEnum):
@@ -96,8 +98,8 @@ class CaseResult(_Model):
 
     case: BmmCase
     hardware: str
-    rules: str
-    environment: str
+    rules: Profile
+    environment: Environment
     tick: str
     model_version: str
     winner: BranchName | None

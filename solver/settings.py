@@ -1,22 +1,58 @@
-"""What all rows of a batch share. Light: OR-Tools is loaded where rows are solved, not where they are read."""
+"""What is asked about by name, and what all rows of a batch share.
+
+Light: OR-Tools is loaded where rows are solved, not where they are read.
+"""
 
 from __future__ import annotations
 
+import os
 import pickle
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..hardware import NpuSpec
-from ..models.case import make_case
-from ..models.context import Environment
-from ..models.rules import Profile
-from .api import make_context
+from ..hardware import NpuSpec, get_spec
+from ..hardware.errors import InputError
+from ..models.context import ENVIRONMENTS, Environment
+from ..models.rules import PROFILES, Profile
 
 if TYPE_CHECKING:
     from .search.solve_branch import SolveOptions
 
-__all__ = ["Settings", "settings_of", "unpacked"]
+__all__ = ["Settings", "environment_of", "profile_of", "settings_of", "spec_of", "unpacked"]
+
+
+def profile_of(name: str) -> Profile:
+    """The profile of policy rules with a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    for profile in PROFILES:
+        if profile == name:
+            return profile
+    raise InputError(f"rules: {name!r} is not known; allowed: {', '.join(PROFILES)}")
+
+
+def environment_of(name: str) -> Environment:
+    """The environment with a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    for environment in ENVIRONMENTS:
+        if environment == name:
+            return environment
+    raise InputError(f"environment: {name!r} is not known; allowed: {', '.join(ENVIRONMENTS)}")
+
+
+def spec_of(hardware: str | os.PathLike[str] | NpuSpec) -> NpuSpec:
+    """The chip: as it is given, or by its name or its file.
+
+    Raises:
+        InputError: there is no such chip, or the file is none.
+    """
+    return hardware if isinstance(hardware, NpuSpec) else get_spec(hardware)
 
 
 @dataclass(frozen=True)
@@ -57,5 +93,5 @@ def settings_of(
     Raises:
         InputError: the hardware, the rules profile or the environment is not known.
     """
-    context = make_context(make_case(m=1, n=1, k=1), hardware, rules, environment)  # type: ignore[arg-type]
-    return Settings(context.spec, context.profile, context.environment, time_limit, all_branches, explain)
+    profile, launched = profile_of(rules), environment_of(environment)
+    return Settings(spec_of(hardware), profile, launched, time_limit, all_branches, explain)

@@ -1,24 +1,69 @@
-"""The six implementation branches."""
+"""The implementation branches by name, in the order of tables and of preference among equally fast ones.
 
-from typing import Final
+A branch is the ``BRANCH`` of the module that bears its name; it is loaded when it is asked for, so names cost nothing.
+"""
 
-from ..plan import BRANCHES, BranchName
-from .asw_basic import AswBasic
-from .base import Branch, Decision, Structure
-from .iter_batch import IterBatch
-from .merge_batch import MergeBatch
-from .special import Special
-from .stream_k import StreamK
-from .to_matmul import ToMatmul
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-_ALL: Final = (Special(), ToMatmul(), IterBatch(), MergeBatch(), AswBasic(), StreamK())
+if TYPE_CHECKING:
+    from .base import Branch, Decision, Structure
+
+__all__ = ["BRANCHES", "BRANCH_OF", "Branch", "Decision", "Structure", "likely_first", "registered"]
+
+_names: Final = ["special", "to_matmul", "iter_batch", "merge_batch", "asw_basic", "stream_k"]
+_loaded: Final[dict[str, "Branch"]] = {}
+
+BRANCHES: Final[Sequence[str]] = _names
 
 
-def get_branch(name: BranchName) -> Branch:
-    """The branch of that name."""
-    return BRANCH_OF[name]
+class _Branches(Mapping[str, "Branch"]):
+    """The branch of a name."""
+
+    def __getitem__(self, name: str) -> "Branch":
+        if name not in _loaded:
+            if name not in _names:
+                raise KeyError(name)
+            _loaded[name] = import_module(f".{name}", __name__).BRANCH
+        return _loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_names)
+
+    def __len__(self) -> int:
+        return len(_names)
 
 
-BRANCH_OF: Final[dict[BranchName, Branch]] = {branch.name: branch for branch in _ALL}
+BRANCH_OF: Final[Mapping[str, "Branch"]] = _Branches()
 
-__all__ = ["BRANCHES", "BRANCH_OF", "Branch", "Decision", "Structure", "get_branch"]
+
+def likely_first(names: Iterable[str]) -> list[str]:
+    """Branches in the order in which to solve them when the later ones may be stopped early."""
+    asked = set(names)
+    return sorted((name for name in BRANCHES if name in asked), key=lambda name: -BRANCH_OF[name].facts.likely)
+
+
+@contextmanager
+def registered(branch: "Branch") -> Iterator[None]:
+    """One more branch, the last of the tables, while the context lasts.
+
+    Columns of tables are named when ``solver.tables`` is loaded: enter the context before.
+    """
+    if branch.name in _names:
+        raise ValueError(f"there is a branch {branch.name!r} already")
+    _names.append(branch.name)
+    _loaded[branch.name] = branch
+    try:
+        yield
+    finally:
+        _names.remove(branch.name)
+        del _loaded[branch.name]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Branch", "Decision", "Structure"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(".base", __name__), name)
+    return value

@@ -1,19 +1,19 @@
-"""What a branch is made of, and the formulas that several branches share."""
+"""What a branch is made of: its search space, its formula, its plan fields."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from ..algebra import Algebra, Value
-from ..context import ACC_BYTES, ATOM, Context
+from ..context import Context
+from ..fields import FIELDS, L1_BUFFERS, TILE, field_of
 from ..latency import Outcome, Values
 from ..plan import BranchName, Plan
+from .words import cube_words
 
-#: Buffer counts of a streamed L1 part.
-L1_BUFFERS = (1, 2, 4)
 #: Values up to which a pinned value widens a domain without holes; a farther one is added alone.
 _REACH = 2**16
 
@@ -77,6 +77,14 @@ class Wide:
         return Decision("l1_buffers", values[0], values[-1], tuple(values))
 
 
+class Asked(NamedTuple):
+    """What pins ask of a field: least and most, and the one value if they name one."""
+
+    low: int = 1
+    high: int = 2**40
+    exact: int | None = None
+
+
 #: The ordinary search space.
 NARROW = Wide()
 
@@ -96,20 +104,40 @@ class Structure:
     #: The combinations of ``outer`` worth a look, when most of their product breaks the rules.
     listed: tuple[tuple[int, ...], ...] | None = None
 
-    @property
-    def label(self) -> str:
-        """Short name for logs and model files."""
-        return ",".join(f"{key}={value}" for key, value in self.constants.items())
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What shared code must know of a branch beside its formulas; the defaults are those of a Cube branch."""
+
+    #: Case rules without which there are no formulas at all.
+    no_formula: frozenset[str] = frozenset({"entry.k_at_least_2", "entry.output_not_empty"})
+    #: How likely it wins: where branches may be stopped early, the likely ones are solved first.
+    likely: int = 0
+    #: Fields kept in whole atoms.
+    aligned: tuple[str, ...] = TILE
+    #: Values of a plan that may be 0.
+    zero: frozenset[str] = frozenset()
+    #: Fields that are used as they are when given, and follow from the others when not.
+    either: tuple[str, ...] = ()
+    #: Decisions that the search completes together when it looks for a first plan, in this order.
+    beam: tuple[tuple[str, ...], ...] = (("um", "un"), ("uk", "l1_buffers"), ("step_ka", "step_kb"))
+    #: Decisions of which it tries but a few values then.
+    sparse: frozenset[str] = frozenset()
+    #: Constants that a single change may move: the one that moves, and those that are only there for it.
+    moves: tuple[tuple[str, ...], ...] = (("l0c_buffers", "fixpipe_unitflag"), ("fixpipe_unitflag",), ("l0_buffers",))
+    #: Value that follows anew when a decision moves.
+    follows: Mapping[str, str] = field(default_factory=dict)
 
 
 class Branch(ABC):
     """An implementation branch: its rules, variables, latency and plan."""
 
-    name: ClassVar[BranchName]
+    name: BranchName
+    facts: Facts = Facts()
     #: Whether a rule asks for a least cost, so that bounding costs from below is not enough.
-    exact_costs: ClassVar[bool] = False
+    exact_costs: bool = False
     #: Whether any rule compares a cost, so that costs may not be left out.
-    cost_rules: ClassVar[bool] = False
+    cost_rules: bool = False
 
     @abstractmethod
     def entry(self, alg: Algebra, ctx: Context) -> None:
@@ -135,158 +163,99 @@ class Branch(ABC):
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
         """Decisions and constants that a plan stands for (the inverse of :meth:`fields`)."""
 
+    # -- a plan that is given
+    def solving(self, given: Mapping[str, Any]) -> Branch:
+        """The branch whose formula a plan with the ``given`` fields obeys; another one where a case is folded."""
+        return self
 
-def best_l0c(complete: bool, *, double_only: bool = False) -> list[dict[str, int]]:
-    """(l0c_buffers, fixpipe_unitflag) to try.
+    @abstractmethod
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """Fields that must be given for a plan to be complete; the others follow from them."""
 
-    A double L0C and a single one with unit flag take the same time, and a single one without the flag is never faster;
-    so one buffer with the flag stands for all three, and a plan gets two buffers afterwards where they fit.
-    """
-    double = {"l0c_buffers": 2, "fixpipe_unitflag": 0}
-    if double_only and not complete:
-        return [double]
-    flagged = {"l0c_buffers": 1, "fixpipe_unitflag": 1}
-    return [double, flagged, {"l0c_buffers": 1, "fixpipe_unitflag": 0}] if complete else [flagged]
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Deciding fields that other ones leave no choice in."""
+        return {}
 
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        """Values (of :meth:`values`) that a complete plan may leave out."""
+        return self.open_values(given)
 
-def l0_rules(alg: Algebra, ctx: Context, v: Values, um: Value, un: Value, uk: Value, batches: Value = 1) -> None:
-    """L0A, L0B and L0C hold their tiles: ``um``, ``un``, ``uk`` atoms, ``batches`` of them, times the buffers."""
-    spec = ctx.spec
-    unit = ATOM * ctx.atom_k * ctx.s * v["l0_buffers"]
-    alg.rule("cap.l0a", alg.mul(batches, alg.mul(um, uk)) * unit, "<=", spec.l0a_bytes)
-    alg.rule("cap.l0b", alg.mul(batches, alg.mul(un, uk)) * unit, "<=", spec.l0b_bytes)
-    l0c = ATOM * ATOM * ACC_BYTES * v["l0c_buffers"]
-    alg.rule("cap.l0c", alg.mul(batches, alg.mul(um, un)) * l0c, "<=", spec.l0c_bytes)
-    if v["fixpipe_unitflag"]:
-        alg.rule("buffer.unitflag", v["l0c_buffers"], "<=", 1)
+    def open_values(self, given: Mapping[str, Any]) -> frozenset[str]:
+        """Values that are used when given, and follow from the others when not."""
+        deciding = self.deciding(given)
+        return frozenset(FIELDS[name].level for name in self.facts.either if name not in deciding)
 
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        """Fields that may be given or follow, with every value that pins may ask for; none of them leaves them open."""
+        return [{}]
 
-def l1_width(alg: Algebra, ctx: Context, side: str, atoms: Value) -> Value:
-    """Atoms of rows of A (columns of B) as L1 holds them.
+    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
+        """Values worth a try of the fields that may be given or follow."""
+        return {}
 
-    An operand that is contiguous along M (N) is stored in fractals C0 wide, so 8-bit data is padded to 32 there (vendor
-    table 2, the transposed L1 footprint).
-    """
-    along = ctx.trans_a if side == "a" else not ctx.trans_b
-    wide = ctx.c0 // ATOM
-    return alg.ceil_div(atoms, wide) * wide if along and wide > 1 else atoms
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        """Plan field in which a decision shows."""
+        return field_of(decision)
 
+    # -- in words
+    def own_words(self, plan: Plan) -> str:
+        """What only this branch has, in short."""
+        return ""
 
-def bias_rule(alg: Algebra, ctx: Context, un: Value) -> None:
-    """The bias table holds two rows of ``base_n`` accumulators."""
-    if ctx.case.bias:
-        alg.rule("cap.bias_table", un * (2 * ATOM * ACC_BYTES), "<=", ctx.spec.bias_table_bytes)
-
-
-def most_uk(alg: Algebra, ctx: Context, v: Values, um: Value, un: Value, uk: Value) -> Value:
-    """``uk`` as the L0 rules bound it (a hint)."""
-    unit = ATOM * ctx.atom_k * ctx.s * v["l0_buffers"]
-    uk = alg.capped(uk, ctx.spec.l0a_bytes // unit, um)
-    return alg.capped(uk, ctx.spec.l0b_bytes // unit, un)
+    def words(self, plan: Plan) -> str:
+        """What tells this tiling from another of the branch, in short."""
+        return cube_words(plan, self.own_words(plan))
 
 
-@dataclass
-class KLoop:
-    """The loop along K of one block: L0 ``steps``, L1 ``depth_*`` (atoms, uncut), ``cut_*`` (at most K), L1 steps."""
+class Around(Branch):
+    """A branch around another one, which it changes in part."""
 
-    steps: Value
-    depth_a: Value
-    depth_b: Value
-    cut_a: Value
-    cut_b: Value
-    l1: Value
+    def __init__(self, inner: Branch) -> None:
+        self.inner = inner
+        self.name, self.facts = inner.name, inner.facts
+        self.exact_costs, self.cost_rules = inner.exact_costs, inner.cost_rules
 
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        self.inner.entry(alg, ctx)
 
-def k_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, k: Value, um: Value, un: Value) -> KLoop:
-    """K loop with both operands streamed, and its rules.
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+        return self.inner.structures(ctx, complete=complete, wide=wide)
 
-    ``k`` is the K extent of one core in elements, ``um`` and ``un`` the tile in L1 in atoms (for the hints that follow
-    from the L1 capacity).
-    """
-    extent = alg.ceil_div(k, ctx.atom_k)
-    ska, skb = v["step_ka"], v["step_kb"]
-    steps = alg.ceil_div(extent, uk)
-    alg.rule("step.ka_max", ska, "<=", ctx.spec.max_step_k)
-    alg.rule("step.kb_max", skb, "<=", ctx.spec.max_step_k)
-    if not v.get("free_steps"):
-        # A deeper part than K holds nothing more: legal, but never better.
-        alg.within(ska, "<=", steps)
-        alg.within(skb, "<=", steps)
-    budget = ctx.spec.l1_bytes // (ATOM * ctx.atom_k * ctx.s)
-    depth_a = alg.capped(alg.mul(ska, uk), budget - un, um)
-    depth_b = alg.capped(alg.mul(skb, uk), budget - um, un)
-    l1_a, l1_b = alg.ceil_div(extent, depth_a), alg.ceil_div(extent, depth_b)
-    alg.rule_divides("step.k_divide", l1_a, l1_b)
-    l1 = alg.floored(alg.max_of(l1_a, l1_b), alg.mul(um + un, extent), budget)
-    return KLoop(steps, depth_a, depth_b, alg.min_of(depth_a, extent), alg.min_of(depth_b, extent), l1)
+    def held(self, ctx: Context, structure: Structure, only: frozenset[str] | None = None) -> Structure | None:
+        return self.inner.held(ctx, structure, only)
 
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        return self.inner.formula(alg, ctx, v)
 
-def resident_loop(alg: Algebra, ctx: Context, v: Values, uk: Value, side: str) -> KLoop:
-    """K loop with one operand (``side``) whole in L1: only the other one is streamed along K."""
-    extent = ctx.ak // ctx.atom_k
-    steps = alg.ceil_div(extent, uk)
-    name = "step_kb" if side == "a" else "step_ka"
-    rule = "kb" if side == "a" else "ka"
-    alg.rule(f"step.{rule}_max", v[name], "<=", ctx.spec.max_step_k)
-    if not v.get("free_steps"):
-        alg.within(v[name], "<=", steps)
-    depth = alg.mul(v[name], uk)
-    l1 = alg.ceil_div(extent, depth)
-    cut = alg.min_of(depth, extent)
-    if side == "a":
-        return KLoop(steps, extent, depth, extent, cut, l1)
-    return KLoop(steps, depth, extent, cut, extent, l1)
+    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
+        return self.inner.fields(alg, ctx, v, counts)
 
+    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
+        return self.inner.values(ctx, plan)
 
-def source_steps(alg: Algebra, ctx: Context, v: Values, streamed: str, l1_buffers: tuple[int, ...] = (2, 2)) -> None:
-    """What the shipped code fixes: ping-pong everywhere, equal steps of at most four. ``streamed`` = operands."""
-    if ctx.profile != "source":
-        return
-    alg.rule("policy.source_l0_buffers", v["l0_buffers"], "==", 2)
-    alg.rule("policy.source_l1_buffers", v["l1_buffers"], ">=", l1_buffers[0])
-    alg.rule("policy.source_l1_buffers", v["l1_buffers"], "<=", l1_buffers[-1])
-    limit = ctx.spec.source_max_step_k
-    for side in streamed:
-        alg.rule("policy.source_step_k", v[f"step_k{side}"], "<=", limit)
-    if streamed == "ab":
-        alg.rule("policy.source_step_equal", v["step_ka"], "==", v["step_kb"])
+    def solving(self, given: Mapping[str, Any]) -> Branch:
+        return self.inner.solving(given)
 
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return self.inner.deciding(given)
 
-def tile_decisions(ctx: Context, k: int, l0_buffers: int, wide: Wide) -> tuple[Decision, Decision, Decision]:
-    """base_m, base_n and base_k in atoms: up to the padded extents of the matrix (of a K slice of ``k`` elements).
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return self.inner.forced(given)
 
-    Larger tiles than L0A and L0B hold at the least depth are left out; cap.l0a and cap.l0b forbid them anyway.
-    """
-    unit = ATOM * ctx.atom_k * ctx.s * l0_buffers
-    most_m, most_n = ctx.spec.l0a_bytes // unit, ctx.spec.l0b_bytes // unit
-    return (
-        wide.decision("um", 1, ctx.am // ATOM, most_m),
-        wide.decision("un", 1, ctx.an // ATOM, most_n),
-        wide.decision("uk", 1, -(-k // ctx.atom_k), min(most_m, most_n)),
-    )
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return self.inner.optional(given)
 
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        return self.inner.variants(ctx, asked)
 
-def step_decision(ctx: Context, name: str, most: int, wide: Wide) -> Decision:
-    """A step of an L1 part, in L0 tiles: at most ``most`` (no empty tile) and the issue queue's depth."""
-    return wide.decision(name, 1, min(most, 2 * ctx.spec.max_step_k), ctx.spec.max_step_k)
+    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
+        return self.inner.alternatives(ctx)
 
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        return self.inner.field_of(decision, values)
 
-def tile_values(ctx: Context, plan: Plan) -> dict[str, Any]:
-    """Tile and buffers of a plan as the formulas want them; extents are rounded up to whole atoms."""
-    return {
-        "um": -(-(plan.base_m or 0) // ATOM),
-        "un": -(-(plan.base_n or 0) // ATOM),
-        "uk": -(-(plan.base_k or 0) // ctx.atom_k),
-        "l0_buffers": plan.l0_buffers,
-        "l0c_buffers": plan.l0c_buffers,
-        "l1_buffers": plan.l1_buffers,
-        "fixpipe_unitflag": plan.fixpipe_unitflag or 0,
-    }
-
-
-def buffer_fields(v: Values) -> dict[str, Any]:
-    """Plan fields of the buffer counts."""
-    return {name: v[name] for name in ("l0_buffers", "l0c_buffers", "l1_buffers", "fixpipe_unitflag")}
+    def words(self, plan: Plan) -> str:
+        return self.inner.words(plan)
 
 
 def l2_policy(alg: Algebra, ctx: Context, reads_a: Callable[[], Value], reads_b: Callable[[], Value]) -> dict[str, Any]:

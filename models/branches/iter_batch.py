@@ -1,6 +1,6 @@
 """IterBatch: batches one after another on each core.
 
-Design section 6.3. Structures: what stays in L1 (``l1_form``) and the buffers.
+Design section 6.3. Structures: what stays in L1 (``l1_form``, see :mod:`.iter_forms`) and the buffers.
 
 a  one batch resident                    b  ``iter_l1`` batches resident
 c  one operand whole, one batch a core   d  the same with several batches a core, half of L1
@@ -9,18 +9,19 @@ e  both streamed along K                 f  standard tiles with re-reads inside 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context
+from ..fields import BUFFERS, TILE
 from ..latency import (
+    Loads,
     Outcome,
     Pipes,
     Reads,
-    Rows,
     Values,
     drain_cost,
     first_fill,
@@ -31,61 +32,47 @@ from ..latency import (
     occupied,
     overlap,
     port_cost,
-    rows_a,
-    rows_b,
-    whole_rows_a,
-    whole_rows_b,
 )
-from ..plan import BranchName, Plan
-from .base import (
-    NARROW,
-    Branch,
-    Counts,
-    Decision,
-    KLoop,
-    Structure,
-    Wide,
+from ..plan import Plan
+from .base import NARROW, Branch, Counts, Facts, Structure, Wide, l2_policy, once
+from .cube import (
+    Tile,
+    base_fields,
+    batched_entry,
     best_l0c,
     bias_rule,
-    buffer_fields,
-    k_loop,
+    cube_fields,
     l0_rules,
-    l1_width,
-    l2_policy,
-    most_uk,
-    once,
     source_steps,
-    step_decision,
     tile_decisions,
+    tile_of,
     tile_values,
 )
+from .iter_forms import FORMS, Fill, L1Form
 
-_WIDE = 2**31
-_Form = tuple[dict[str, Any], tuple[Decision, ...], tuple[str, ...], tuple[str, ...]]
+_STREAMED = ("step_ka", "step_kb")
 
 
 @dataclass
-class _Load:
-    """How one form fills L1: bytes held (without bias), L1 steps of a batch, first step, and the K loop if streamed."""
+class _Deal:
+    """Groups of ``iter_l1`` batches dealt to the cores: ``turns`` and batches of the busiest core, ``used`` cores."""
 
-    held: Value
-    budget: int
-    steps: Value
-    first: list[tuple[int, Value]]
-    rows_a: Rows
-    rows_b: Rows
-    loop: KLoop | None = None
+    turns: Value
+    b_core: Value
+    used: Value
 
 
 class IterBatch(Branch):
     """The branch that gives whole batches to cores."""
 
-    name: ClassVar[BranchName] = "iter_batch"
+    name = "iter_batch"
+    facts = Facts(
+        beam=(("um", "un"), ("uk", "l1_buffers", "iter_l1"), ("step_ka", "step_kb", "step_part", "iter_l0")),
+        moves=(*Facts.moves, ("l1_form", "full_load"), ("full_load",)),
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
-        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
-        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
-        alg.rule("entry.equal_batch", int(ctx.equal_batch), "==", 1)
+        batched_entry(alg, ctx)
         if ctx.profile == "v0.4" and ctx.k >= 2 and ctx.m * ctx.n >= 1:
             alg.rule("policy.iter_batches", ctx.batch, ">=", ctx.cores)
             alg.rule("policy.iter_class", _bound_class(ctx), ">=", 1)
@@ -93,203 +80,136 @@ class IterBatch(Branch):
             alg.rule("policy.source_iter_batches", ctx.batch, ">=", ctx.cores + 1)
 
     def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+        l0c_choices = best_l0c(complete, double_only=ctx.profile == "source")
         return [
-            Structure({**fixed, "l0_buffers": l0_buffers, **l0c}, free, axes, outer)
+            Structure({**part.constants, "l0_buffers": l0_buffers, **l0c}, part.decisions, part.axes, part.outer)
             for l0_buffers in (2, 1)
-            for fixed, free, axes, outer in self._forms(ctx, l0_buffers, wide, complete=complete)
-            for l0c in best_l0c(complete, double_only=ctx.profile == "source")
+            for form in FORMS.values()
+            for part in form.structures(ctx, tile_decisions(ctx, ctx.k, l0_buffers, wide), wide, complete=complete)
+            for l0c in l0c_choices
         ]
 
-    @staticmethod
-    def _forms(ctx: Context, l0_buffers: int, wide: Wide, *, complete: bool) -> list[_Form]:
-        """(constants, decisions, axes, outer) of every L1 form."""
-        tile = tile_decisions(ctx, ctx.k, l0_buffers, wide)
-        uk = tile[2]
-        whole = {"um": ctx.am // ATOM, "un": ctx.an // ATOM, "uk": ctx.ak // ctx.atom_k}
-        l1 = wide.l1_buffers()
-        steps = tuple(step_decision(ctx, f"step_k{x}", whole["uk"], wide) for x in "ab")
-        batch_bytes = (ctx.am + ctx.an) * ctx.ak * ctx.s
-        iter_l1 = wide.decision("iter_l1", 1, ctx.batch, ctx.spec.l1_bytes // batch_bytes)
-        iter_l0 = wide.decision("iter_l0", 1, iter_l1.hi, ctx.spec.l0c_bytes // (ctx.am * ctx.an * ACC_BYTES))
-        one = {"iter_l1": 1, "iter_l0": 1, "full_load": "none"}
-        group = {"l1_form": "b", "full_load": "none"}
-        forms: list[_Form] = [({**one, "l1_form": "a", "l1_buffers": 1}, tile, ("um", "un"), ())]
-        if complete:
-            forms.append((group, (iter_l1, iter_l0, *tile, l1), ("um", "un"), ("iter_l1",)))
-        else:
-            forms.append(({**group, **whole}, (iter_l1, iter_l0, l1), ("iter_l1", "iter_l0"), ()))
-            forms.append(({**group, "iter_l0": 1}, (iter_l1, *tile, l1), ("um", "un"), ("iter_l1",)))
-        for form in "cd":
-            for side, extent in (("a", whole["un"]), ("b", whole["um"])):
-                free = (*tile, step_decision(ctx, "step_part", extent, wide), l1)
-                forms.append(({**one, "l1_form": form, "full_load": side}, free, ("um", "un"), ()))
-        if complete and wide.free:
-            forms.append(({**one, "l1_form": "e"}, (*tile, *steps, l1), ("um", "un"), ()))
-        else:
-            fixed_block = {"um": whole["um"], "un": whole["un"]}
-            forms.append(({**one, **fixed_block, "l1_form": "e"}, (uk, *steps, l1), ("uk", "step_ka"), ()))
-        forms.append(({**one, "l1_form": "f"}, (*tile, *steps, l1), ("um", "un"), ()))
-        return forms
-
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
-        form, iter_l1, iter_l0, um, un = v["l1_form"], v["iter_l1"], v["iter_l0"], v["um"], v["un"]
-        turns = alg.ceil_div(alg.ceil_div(ctx.batch, iter_l1), ctx.cores)
-        b_core = alg.mul(iter_l1, turns)
-        used = alg.min_of(alg.ceil_div(ctx.batch, iter_l1), ctx.cores)
-        most_m, most_n, most_k = ctx.am // ATOM, ctx.an // ATOM, ctx.ak // ctx.atom_k
-        uk = most_uk(alg, ctx, v, um, un, v["uk"])
-        rows, columns = alg.min_of(um, most_m), alg.min_of(un, most_n)
-        m_cnt, n_cnt = alg.ceil_div(most_m, um), alg.ceil_div(most_n, un)
-        tiles = alg.mul(m_cnt, n_cnt)
+        form, deal = FORMS[v["l1_form"]], self._deal(alg, ctx, v)
+        tile = tile_of(alg, ctx, v)
+        tiles = tile.count(alg)
 
-        l0_rules(alg, ctx, v, um, un, uk, iter_l0)
-        bias_rule(alg, ctx, un)
+        l0_rules(alg, ctx, v, tile.um, tile.un, tile.uk, v["iter_l0"])
+        bias_rule(alg, ctx, tile.un)
+        self._batch_rules(alg, ctx, v, form)
+        fill = form.fill(alg, ctx, v, tile, deal.b_core)
+        alg.rule("cap.l1", fill.held + tile.un * (ATOM * ctx.bias_l1_bytes), "<=", fill.budget)
+        self._policy(alg, ctx, v, form, deal.b_core)
+
+        l1_steps = alg.mul(deal.turns if form.grouped else deal.b_core, fill.steps)
+        rounds, block = alg.mul(deal.b_core, tiles), alg.mul(tile.rows, tile.columns)
+        drains = alg.mul(alg.mul(alg.ceil_div(v["iter_l1"], v["iter_l0"]), deal.turns), tiles)
+        steps = alg.ceil_div(ctx.ak // ctx.atom_k, tile.uk) if fill.loop is None else fill.loop.steps
+        heads = alg.mul(rounds, steps)
+        reads_a, reads_b = self._reads(ctx, form, fill, tile)
+        port = self._port(alg, ctx, form, tile, deal.b_core, rounds)
+        sides = alg.mul(rounds, tile.rows + tile.columns)
+        shared, hbm = self._shared(alg, ctx, form, reads_a, reads_b)
+        pipes = Pipes(
+            mmad=mmad_cost(alg, ctx, alg.mul(rounds, block), heads, v["l0_buffers"], ctx.fractals_k),
+            mte1=mte1_cost(alg, ctx, sides * ctx.k, heads),
+            fixpipe=alg.worst([drain_cost(alg, ctx, drains, alg.mul(rounds, block)), ctx.unaligned_ticks]),
+            drain=drain_cost(alg, ctx, 1, alg.mul(v["iter_l0"], block)),
+            fill1=first_fill(alg, ctx, fill.first, deal.used),
+            fill0=first_load(alg, ctx, tile.rows + tile.columns, ctx.k),
+            loads=Loads(reads_a, reads_b, occupied(alg, ctx, shared, deal.used), port, hbm),
+            steps=l1_steps,
+        )
+        counts = self._counts(alg, ctx, form, fill, tile, deal, steps)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
+
+    @staticmethod
+    def _counts(
+        alg: Algebra, ctx: Context, form: L1Form, fill: Fill, tile: Tile, deal: _Deal, steps: Value
+    ) -> dict[str, Callable[[], Value]]:
+        units_a, units_b, loop = ctx.batch_a * ctx.m * ctx.cores, ctx.batch_b * ctx.n * ctx.cores, fill.loop
+
+        def hbm_units() -> Value:
+            return tile.n_cnt * units_a + tile.m_cnt * units_b if _misses(ctx, form) else units_a + units_b
+
+        def k_l1() -> Value:
+            return ctx.k if loop is None else alg.min_of(alg.max_of(loop.cut_a, loop.cut_b) * ctx.atom_k, ctx.k)
+
+        return {
+            "m_cnt": lambda: tile.m_cnt,
+            "n_cnt": lambda: tile.n_cnt,
+            "used_core_num": lambda: deal.used,
+            "b_core": lambda: deal.b_core,
+            "steps": lambda: steps,
+            "hbm_units": hbm_units,
+            "k_l1": k_l1,
+        }
+
+    # -- what is tiled
+    @staticmethod
+    def _deal(alg: Algebra, ctx: Context, v: Values) -> _Deal:
+        groups = alg.ceil_div(ctx.batch, v["iter_l1"])
+        turns = alg.ceil_div(groups, ctx.cores)
+        return _Deal(turns, alg.mul(v["iter_l1"], turns), alg.min_of(groups, ctx.cores))
+
+    # -- which rules hold
+    @staticmethod
+    def _batch_rules(alg: Algebra, ctx: Context, v: Values, form: L1Form) -> None:
+        """How many batches L1 and L0 may hold in this form."""
+        iter_l1, iter_l0 = v["iter_l1"], v["iter_l0"]
         alg.rule("cover.iter_l1", iter_l1, "<=", ctx.batch)
-        if form != "b":
+        if not form.grouped:
             alg.rule("cover.iter_one", iter_l1, "<=", 1)
-        alg.rule("cover.form_side", int((v["full_load"] != "none") == (form in "cd")), "==", 1)
+        alg.rule("cover.form_side", int((v["full_load"] != "none") == form.sided), "==", 1)
         alg.rule("cover.iter_l0", iter_l0, "<=", iter_l1)
         if not (isinstance(iter_l0, int) and iter_l0 == 1):
             several = alg.min_of(iter_l0, 2) - 1
-            alg.rule("cover.whole_m", um, ">=", several * most_m)
-            alg.rule("cover.whole_n", un, ">=", several * most_n)
-            alg.rule("cover.whole_k", v["uk"], ">=", several * most_k)
-        load = self._load(alg, ctx, v, uk, rows, columns, m_cnt, n_cnt, b_core)
-        alg.rule("cap.l1", load.held + un * (ATOM * ctx.bias_l1_bytes), "<=", load.budget)
-        self._policy(alg, ctx, v, b_core)
+            alg.rule("cover.whole_m", v["um"], ">=", several * (ctx.am // ATOM))
+            alg.rule("cover.whole_n", v["un"], ">=", several * (ctx.an // ATOM))
+            alg.rule("cover.whole_k", v["uk"], ">=", several * (ctx.ak // ctx.atom_k))
 
-        batch_steps = alg.mul(turns if form == "b" else b_core, load.steps)
-        rounds = alg.mul(b_core, tiles)
-        area = alg.mul(rows, columns)
-        groups = alg.mul(alg.mul(alg.ceil_div(iter_l1, iter_l0), turns), tiles)
-        steps = alg.ceil_div(most_k, uk) if load.loop is None else load.loop.steps
-        heads = alg.mul(rounds, steps)
-        line = ATOM * ctx.k * ctx.s
-        if form == "f":
-            sides = alg.mul(rounds, rows + columns)
-            reads_a = Reads(load.rows_a, ctx.unique_a, ctx.unique_a, n_cnt)
-            reads_b = Reads(load.rows_b, ctx.unique_b, ctx.unique_b, m_cnt)
-            port = port_cost(alg, ctx, [(line, sides)])
-        else:
-            reads_a = Reads(load.rows_a, ctx.unique_a, ctx.unique_a, 1)
-            reads_b = Reads(load.rows_b, ctx.unique_b, ctx.unique_b, 1)
-            port = port_cost(alg, ctx, [(line, b_core * (most_m + most_n))])
-            sides = alg.mul(rounds, rows + columns)
-        # Form f shares nothing between cores: its re-reads hit L2 only while one batch of every core fits.
-        working_set = min(ctx.batch, ctx.cores) * (ctx.m + ctx.n) * ctx.k * ctx.s
-        misses = form == "f" and working_set > ctx.spec.l2_bytes
-        if misses:
-            all_from_hbm = Fraction(1)
-            shared = reads_a.missing_cost(alg, ctx, all_from_hbm) + reads_b.missing_cost(alg, ctx, all_from_hbm)
-            per_unique = ctx.per_unique_byte
-            rates = ctx.rates(("all misses",), lambda: (ctx.unique_a * per_unique, ctx.unique_b * per_unique))
-            hbm = alg.ticks(rates, (n_cnt, m_cnt)) + hbm_cost(alg, ctx, 0)
-        else:
-            shared = reads_a.cost(alg, ctx) + reads_b.cost(alg, ctx)
-            hbm = hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b)
-        pipes = Pipes(
-            mmad=mmad_cost(alg, ctx, alg.mul(rounds, area), heads, v["l0_buffers"], ctx.fractals_k),
-            mte1=mte1_cost(alg, ctx, sides * ctx.k, heads),
-            fixpipe=alg.worst([drain_cost(alg, ctx, groups, alg.mul(rounds, area)), ctx.unaligned_ticks]),
-            drain=drain_cost(alg, ctx, 1, alg.mul(iter_l0, area)),
-            fill1=first_fill(alg, ctx, load.first, used),
-            fill0=first_load(alg, ctx, rows + columns, ctx.k),
-            loads=[occupied(alg, ctx, shared, used), port, hbm],
-            steps=batch_steps,
+    # -- what MTE2 loads
+    @staticmethod
+    def _reads(ctx: Context, form: L1Form, fill: Fill, tile: Tile) -> tuple[Reads, Reads]:
+        """Reads of A and of B: once, or again for every column (row) of blocks."""
+        passes_a, passes_b = (tile.n_cnt, tile.m_cnt) if form.rereads else (1, 1)
+        return (
+            Reads(fill.rows_a, ctx.unique_a, ctx.unique_a, passes_a),
+            Reads(fill.rows_b, ctx.unique_b, ctx.unique_b, passes_b),
         )
-        units = (ctx.batch_a * ctx.m * ctx.cores, ctx.batch_b * ctx.n * ctx.cores)
-        loop = load.loop
-        counts = {
-            "m_cnt": lambda: m_cnt,
-            "n_cnt": lambda: n_cnt,
-            "used_core_num": lambda: used,
-            "b_core": lambda: b_core,
-            "steps": lambda: steps,
-            "hbm_units": lambda: n_cnt * units[0] + m_cnt * units[1] if misses else sum(units),
-            "k_l1": lambda: (
-                ctx.k if loop is None else alg.min_of(alg.max_of(loop.cut_a, loop.cut_b) * ctx.atom_k, ctx.k)
-            ),
-        }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
 
     @staticmethod
-    def _load(
-        alg: Algebra, ctx: Context, v: Values, uk: Value, rows: Value, columns: Value, m_cnt: Value, n_cnt: Value,
-        b_core: Value,
-    ) -> _Load:  # fmt: skip
-        form, side, l1_buffers, l1_bytes = v["l1_form"], v["full_load"], v["l1_buffers"], ctx.spec.l1_bytes
-        most_m, most_n = ctx.am // ATOM, ctx.an // ATOM
-        wide_m, wide_n = l1_width(alg, ctx, "a", most_m), l1_width(alg, ctx, "b", most_n)
-        deep = ATOM * ctx.ak * ctx.s
-        if form in "ab":
-            if form == "a":
-                alg.rule("entry.form_one_batch", b_core, "<=", 1)
-            group = v["iter_l1"] * (most_m + most_n)
-            held = alg.mul(l1_buffers, v["iter_l1"]) * ((wide_m + wide_n) * deep)
-            return _Load(held, l1_bytes, 1, [(deep, group)], whole_rows_a(ctx), whole_rows_b(ctx))
-        if form in "cd":
-            if form == "c":
-                alg.rule("entry.form_one_batch", b_core, "<=", 1)
-            else:
-                alg.rule("entry.form_more_batches", b_core, ">=", 2)
-            whole, most, tile, cnt = (
-                (most_m, most_n, v["un"], n_cnt) if side == "a" else (most_n, most_m, v["um"], m_cnt)
-            )
-            alg.rule("step.part_max", v["step_part"], "<=", ctx.spec.max_step_k)
-            alg.within(v["step_part"], "<=", cnt)
-            length = alg.mul(v["step_part"], tile)
-            part = alg.min_of(length, most)
-            first = [(deep, part + whole)]
-            rows_of_a, rows_of_b = whole_rows_a(ctx), whole_rows_b(ctx)
-            if side == "a":
-                rows_of_b = rows_b(ctx, _WIDE, part)
-            else:
-                rows_of_a = rows_a(ctx, _WIDE, part)
-            if ctx.profile == "v0.4":
-                alg.rule("policy.iter_tile_bytes", part * deep, ">=", ctx.spec.policy_tile_bytes)
-                cut = ctx.trans_a if side == "b" else not ctx.trans_b
-                if cut and not (side == "a" and ctx.nz_b):
-                    full = ctx.n if side == "a" else ctx.m
-                    least = min(ctx.spec.policy_row_bytes, full * ctx.s)
-                    alg.rule("policy.iter_row_bytes", part * (ATOM * ctx.s), ">=", least)
-            streamed = l1_width(alg, ctx, "b" if side == "a" else "a", part)
-            held = alg.mul(l1_buffers, streamed) * deep + (wide_m if side == "a" else wide_n) * deep
-            budget = l1_bytes if form == "c" else l1_bytes // 2
-            return _Load(held, budget, alg.ceil_div(most, length), first, rows_of_a, rows_of_b)
-        unit = ATOM * ctx.atom_k * ctx.s
-        loop = k_loop(alg, ctx, v, uk, ctx.k, v["um"], v["un"])
-        tile_m, tile_n = l1_width(alg, ctx, "a", v["um"]), l1_width(alg, ctx, "b", v["un"])
-        held = alg.mul(l1_buffers, alg.mul(tile_m, loop.depth_a) + alg.mul(tile_n, loop.depth_b)) * unit
-        first = [(unit, alg.mul(rows, loop.cut_a) + alg.mul(columns, loop.cut_b))]
-        if form == "e":
-            alg.rule("entry.form_whole_block", alg.mul(m_cnt, n_cnt), "<=", 1)
-            if ctx.profile == "v0.4":
-                cuts = ((rows, loop.cut_a, ctx.trans_a), (columns, loop.cut_b, not ctx.trans_b or ctx.nz_b))
-                for width, cut, along in cuts:
-                    alg.rule("policy.iter_tile_bytes", alg.mul(width, cut) * unit, ">=", ctx.spec.policy_tile_bytes)
-                    if not along:
-                        least = min(ctx.spec.policy_row_bytes, ctx.k * ctx.s)
-                        alg.rule("policy.iter_row_bytes", cut * (ctx.atom_k * ctx.s), ">=", least)
-            deep_a, deep_b = rows_a(ctx, loop.depth_a, _WIDE), rows_b(ctx, loop.depth_b, _WIDE)
-            return _Load(held, l1_bytes, loop.l1, first, deep_a, deep_b, loop)
-        alg.rule("entry.form_several_blocks", alg.mul(m_cnt, n_cnt), ">=", 2)
-        steps = alg.mul(alg.mul(m_cnt, n_cnt), loop.l1)
-        tile_a, tile_b = rows_a(ctx, loop.depth_a, rows), rows_b(ctx, loop.depth_b, columns)
-        return _Load(held, l1_bytes, steps, first, tile_a, tile_b, loop)
+    def _port(alg: Algebra, ctx: Context, form: L1Form, tile: Tile, b_core: Value, rounds: Value) -> Value:
+        line = ATOM * ctx.k * ctx.s
+        if form.rereads:
+            return port_cost(alg, ctx, [(line, alg.mul(rounds, tile.rows + tile.columns))])
+        return port_cost(alg, ctx, [(line, b_core * (ctx.am // ATOM + ctx.an // ATOM))])
 
     @staticmethod
-    def _policy(alg: Algebra, ctx: Context, v: Values, b_core: Value) -> None:
-        spec, form = ctx.spec, v["l1_form"]
+    def _shared(alg: Algebra, ctx: Context, form: L1Form, reads_a: Reads, reads_b: Reads) -> tuple[Value, Value]:
+        """Costs of the reads at the shared bandwidth and of what must cross HBM."""
+        if not _misses(ctx, form):
+            shared = reads_a.cost(alg, ctx) + reads_b.cost(alg, ctx)
+            return shared, hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b)
+        all_from_hbm, per_unique = Fraction(1), ctx.per_unique_byte
+        shared = reads_a.missing_cost(alg, ctx, all_from_hbm) + reads_b.missing_cost(alg, ctx, all_from_hbm)
+        rates = ctx.rates(("all misses",), lambda: (ctx.unique_a * per_unique, ctx.unique_b * per_unique))
+        return shared, alg.ticks(rates, (reads_a.count, reads_b.count)) + hbm_cost(alg, ctx, 0)
+
+    # -- what the profiles ask for
+    @staticmethod
+    def _policy(alg: Algebra, ctx: Context, v: Values, form: L1Form, b_core: Value) -> None:
+        spec = ctx.spec
         if ctx.profile == "v0.4":
             share = spec.policy_balance_share if _bound_class(ctx) == 3 else Fraction(1)
             busy = b_core * (ctx.cores * share.numerator)
             alg.rule("policy.iter_balance", busy, "<=", ctx.batch * share.denominator)
             if _bound_class(ctx) == 3:
-                alg.rule("policy.iter_forms", int(form == "f"), "<=", 0)
+                alg.rule("policy.iter_forms", int(form.rereads), "<=", 0)
         if ctx.profile != "source":
             return
         source_steps(alg, ctx, v, "")
-        alg.rule("policy.source_iter_form", int(form == "b"), ">=", 1)
+        alg.rule("policy.source_iter_form", int(form.name == "b"), ">=", 1)
         alg.rule("policy.source_l0c_buffers", v["l0c_buffers"], "==", 2)
         in_half = (
             2 * ctx.am * ctx.ak * ctx.s <= spec.l0a_bytes
@@ -302,26 +222,10 @@ class IterBatch(Branch):
             alg.rule("policy.source_iter_balance", busy, "<=", ctx.batch * share.denominator)
 
     def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
-        form, side, m_cnt, n_cnt = v["l1_form"], v["full_load"], counts["m_cnt"], counts["n_cnt"]
-        streamed = form in "ef"
-
-        def step(name: str) -> Callable[[], Value]:
-            """L0 tiles of one operand along M (N) in an L1 part: all of them when it is whole."""
-            if streamed:
-                return once
-            if form in "cd" and side != name:
-                return lambda: v["step_part"]
-            return m_cnt if name == "a" else n_cnt
-
-        def step_k(name: str) -> Callable[[], Value]:
-            return (lambda: v[f"step_k{name}"]) if streamed else counts["steps"]
-
-        def depth(name: str) -> Callable[[], Value]:
-            buffers = 1 if side == name else v["l1_buffers"]
-            return lambda: alg.mul(alg.mul(step(name)(), step_k(name)()), buffers)
-
+        form, side, m_cnt, n_cnt = FORMS[v["l1_form"]], v["full_load"], counts["m_cnt"], counts["n_cnt"]
+        step_m, step_n = form.step(v, counts, "a"), form.step(v, counts, "b")
+        step_ka, step_kb = form.step_k(v, counts, "a"), form.step_k(v, counts, "b")
         return {
-            "used_core_num": counts["used_core_num"],
             "split_b": counts["used_core_num"],
             "m_cnt": m_cnt,
             "n_cnt": n_cnt,
@@ -333,21 +237,11 @@ class IterBatch(Branch):
             "single_core_m": ctx.m,
             "single_core_n": ctx.n,
             "single_core_k": ctx.k,
-            "k_l1": counts["k_l1"],
-            "l1_form": form,
+            "l1_form": form.name,
             "full_load": side,
-            "base_m": v["um"] * ATOM,
-            "base_n": v["un"] * ATOM,
-            "base_k": v["uk"] * ctx.atom_k,
-            "step_m": step("a"),
-            "step_n": step("b"),
-            "step_ka": step_k("a"),
-            "step_kb": step_k("b"),
-            "depth_a1": depth("a"),
-            "depth_b1": depth("b"),
-            **buffer_fields(v),
-            "iterate_order": 0,
-            **l2_policy(alg, ctx, n_cnt if form == "f" else once, m_cnt if form == "f" else once),
+            **base_fields(ctx, v),
+            **cube_fields(alg, v, counts, side, step_m, step_n, step_ka, step_kb),
+            **l2_policy(alg, ctx, n_cnt if form.rereads else once, m_cnt if form.rereads else once),
             "workspace_bytes": 0,
         }
 
@@ -364,6 +258,46 @@ class IterBatch(Branch):
             "step_kb": plan.step_kb,
         }
 
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        always = (*TILE, *BUFFERS, "l1_form", "full_load", "iter_l1", "iter_l0")
+        return (*always, *(self.field_of(name, given) for name in _steps(given)))
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        form = given["l1_form"]
+        forced: dict[str, Any] = {} if form == "b" else {"iter_l1": 1, "iter_l0": 1}
+        if form not in ("c", "d"):
+            forced["full_load"] = "none"
+        elif given["full_load"] == "none":
+            forced["full_load"] = "a or b"
+        if form == "a":
+            forced["l1_buffers"] = 1
+        return forced
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return frozenset({"step_ka", "step_kb", "step_part"}.difference(_steps(given)))
+
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        if decision == "step_part":
+            return "step_n" if values.get("full_load") == "a" else "step_m"
+        return super().field_of(decision, values)
+
+    def own_words(self, plan: Plan) -> str:
+        return f"form {plan.l1_form}, {plan.b_core} batches a core, {plan.iter_l1} in L1, {plan.iter_l0} in L0"
+
+
+def _steps(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Steps that the L1 form of a plan leaves to choose."""
+    return {"c": ("step_part",), "d": ("step_part",), "e": _STREAMED, "f": _STREAMED}.get(given.get("l1_form", ""), ())
+
+
+def _misses(ctx: Context, form: L1Form) -> bool:
+    """Whether every pass comes from HBM: a form that reads again shares nothing between cores.
+
+    Its re-reads hit L2 only while one batch of every core fits.
+    """
+    working_set = min(ctx.batch, ctx.cores) * (ctx.m + ctx.n) * ctx.k * ctx.s
+    return form.rereads and working_set > ctx.spec.l2_bytes
+
 
 def _bound_class(ctx: Context) -> int:
     """Class of the v0.4 entry conditions: 1 compute-bound, 2 output kept in L2, 3 memory-bound, 0 none of them."""
@@ -376,3 +310,6 @@ def _bound_class(ctx: Context) -> int:
         return 3
     write_balance = Fraction(peak * ctx.so) / spec.l2_write_bytes_per_cycle
     return 2 if 2 * k >= write_balance and m * n * ctx.so <= spec.l2_bytes else 0
+
+
+BRANCH = IterBatch()

@@ -5,14 +5,15 @@ Design section 6.1. One structure; the time depends on the number of vector core
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from ..algebra import Algebra
 from ..case import BYTES
 from ..context import Context
 from ..latency import Outcome, Stages, Values, hbm_cost
-from ..plan import BranchName, Plan
-from .base import NARROW, Branch, Counts, Decision, Structure, Wide, l2_policy, once
+from ..plan import Plan
+from .base import NARROW, Branch, Counts, Decision, Facts, Structure, Wide, l2_policy, once
 
 _UB_ALIGN = 32
 
@@ -20,7 +21,15 @@ _UB_ALIGN = 32
 class Special(Branch):
     """The branch without Cube work."""
 
-    name: ClassVar[BranchName] = "special"
+    name = "special"
+    facts = Facts(
+        no_formula=frozenset({"entry.k_at_most_1"}),
+        likely=2,
+        aligned=(),
+        zero=frozenset({"used", "rows", "runs"}),
+        beam=(("ub_buffers", "rows", "runs"),),
+        moves=(),
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         alg.rule("entry.k_at_most_1", ctx.k if ctx.batch * ctx.m * ctx.n else 0, "<=", 1)
@@ -90,6 +99,15 @@ class Special(Branch):
             "ub_buffers": plan.ub_buffers,
         }
 
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("used_core_num", "base_m", "base_n", "ub_buffers")
+
+    def words(self, plan: Plan) -> str:
+        return f"{plan.used_core_num} vector cores, tile {plan.base_m}x{plan.base_n}, UB x{plan.ub_buffers}"
+
 
 def _units(ctx: Context) -> int:
     return ctx.batch * ctx.m * -(-ctx.n * ctx.so // ctx.spec.vector_unit_bytes)
+
+
+BRANCH = Special()

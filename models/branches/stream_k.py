@@ -1,16 +1,20 @@
 """StreamK: K is cut across cores, fp32 partial sums meet in an L2 workspace and the vector cores add them.
 
-Design section 6.6. Structures: the buffers; the grid is an outer decision.
+Design section 6.6. How the work is cut is a form, an object of its own with its search space, its rules and its
+pipes: :class:`Slices` is the one there is. Structures: the buffers; the grid is an outer decision.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from ..algebra import Algebra, Value
 from ..context import ACC_BYTES, ATOM, Context, ceil_to
+from ..fields import BUFFERS, TILE
 from ..latency import (
+    Loads,
     Outcome,
     Pipes,
     Reads,
@@ -26,52 +30,54 @@ from ..latency import (
     overlap,
     port_cost,
 )
-from ..plan import BranchName, Plan
-from .base import (
-    NARROW,
-    Branch,
-    Counts,
-    Structure,
-    Wide,
+from ..plan import Plan
+from .base import NARROW, Asked, Branch, Counts, Facts, Structure, Wide, l2_policy, once
+from .cube import (
+    KLoop,
+    Tile,
+    base_fields,
+    batched_entry,
     best_l0c,
     bias_rule,
-    buffer_fields,
-    k_loop,
+    chosen,
+    cube_fields,
     l0_rules,
-    l1_width,
-    l2_policy,
-    most_uk,
     source_steps,
     step_decision,
+    streamed_loop,
     tile_decisions,
+    tile_of,
     tile_values,
 )
 
+_MOST_SLICES = 64
 
-class StreamK(Branch):
-    """The branch that cuts K across cores."""
 
-    name: ClassVar[BranchName] = "stream_k"
+@dataclass
+class _Slice:
+    """One slice of the grid: batches, atoms of M and of N, elements of K. ``used`` cores have one."""
 
-    def entry(self, alg: Algebra, ctx: Context) -> None:
-        spec = ctx.spec
-        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
-        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
-        alg.rule("entry.equal_batch", int(ctx.equal_batch), "==", 1)
-        alg.rule("entry.vector_pairs", spec.aiv_cores, "==", 2 * spec.aic_cores)
-        if ctx.case.dtype == "fp32":
-            alg.rule("entry.fp32_k", ctx.k, "<=", spec.fp32_streamk_max_k)
-        if ctx.profile == "v0.4":
-            blocks = ctx.batch * (ctx.am // ATOM) * (ctx.an // ATOM)
-            alg.rule("policy.streamk_parallel", blocks, "<=", ctx.cores - 1)
-        if ctx.profile == "source":
-            block = spec.source_block_fp32 if ctx.case.dtype == "fp32" else spec.source_block
-            least = max(spec.source_streamk_bytes, spec.source_block * ctx.cores)
-            alg.rule("policy.source_streamk_k", ceil_to(ctx.k, spec.source_block) * ctx.s, ">=", least)
-            blocks = ctx.batch * -(-ctx.m // block) * -(-ctx.n // block)
-            alg.rule("policy.source_streamk_blocks", 2 * blocks, "<=", ctx.cores)
+    b: Value
+    m: Value
+    n: Value
+    k: Value
+    used: Value
 
-    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+
+@dataclass
+class _Work:
+    """What a core works on: ``rounds`` blocks, of ``area`` atoms x atoms and of ``sides`` atoms in all."""
+
+    rounds: Value
+    area: Value
+    sides: Value
+
+
+class Slices:
+    """Form ``slices``: a grid cuts B, M, N and K, every core takes one slice and does its blocks one after another."""
+
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide) -> list[Structure]:
+        """The part of the search space that this form takes."""
         half = ctx.cores // 2
         extents = (ctx.batch, ctx.am // ATOM, ctx.an // ATOM)
         grid = (
@@ -96,108 +102,150 @@ class StreamK(Branch):
         return result
 
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
-        spec = ctx.spec
-        grid_b, grid_m, grid_n, grid_k = v["grid_b"], v["grid_m"], v["grid_n"], v["grid_k"]
-        slice_k = v.get("single_core_k")
-        if slice_k is None:
-            slice_k = alg.ceil_div(-(-ctx.k // ATOM), grid_k) * ATOM
-        single_b = alg.ceil_div(ctx.batch, grid_b)
-        single_m, single_n = v.get("single_m"), v.get("single_n")
-        if single_m is None:
-            single_m = alg.ceil_div(ctx.am // ATOM, grid_m)
-        if single_n is None:
-            single_n = alg.ceil_div(ctx.an // ATOM, grid_n)
-        used = alg.mul(alg.mul(alg.mul(grid_b, grid_m), grid_n), grid_k)
-        alg.rule("cover.grid_k", grid_k, ">=", 2)
-        alg.rule("cover.grid", used, "<=", ctx.cores)
-        alg.rule("cover.slice_b", alg.mul(grid_b - 1, single_b), "<=", ctx.batch - 1)
-        alg.rule("cover.slice_m", alg.mul(grid_m - 1, single_m) * ATOM, "<=", ctx.m - 1)
-        alg.rule("cover.slice_n", alg.mul(grid_n - 1, single_n) * ATOM, "<=", ctx.n - 1)
-        alg.rule("cover.slice_k", alg.mul(grid_k - 1, slice_k), "<=", ctx.k - 1)
-        alg.rule("cover.all_m", alg.mul(grid_m, single_m) * ATOM, ">=", ctx.m)
-        alg.rule("cover.all_n", alg.mul(grid_n, single_n) * ATOM, ">=", ctx.n)
-        alg.rule("cover.all_k", alg.mul(grid_k, slice_k), ">=", ctx.k)
-        slot = alg.mul(single_b, alg.mul(single_m, single_n))
-        alg.rule("cap.workspace_slot", slot * (ATOM * ATOM), "<=", spec.workspace_slot_elements)
-        if ctx.nz_b:
-            alg.rule("align.nz", alg.ceil_div(slice_k, ctx.c0) * ctx.c0, "==", slice_k)
+        """Post the rules of a plan and return its stages and counts."""
+        part = self._slice(alg, ctx, v)
+        self._grid_rules(alg, ctx, v, part)
+        slot = self._workspace_rules(alg, ctx, part)
 
-        um, un = v["um"], v["un"]
-        # A tile larger than the slice is legal, but never better.
-        if not v.get("free_m"):
-            alg.within(um, "<=", single_m)
-        if not v.get("free_n"):
-            alg.within(un, "<=", single_n)
-        uk = most_uk(alg, ctx, v, um, un, v["uk"])
-        rows, columns = alg.min_of(um, ctx.am // ATOM), alg.min_of(un, ctx.an // ATOM)
-        m_tiles, n_tiles = alg.ceil_div(single_m, um), alg.ceil_div(single_n, un)
-        l0_rules(alg, ctx, v, um, un, uk)
-        bias_rule(alg, ctx, un)
-        loop = k_loop(alg, ctx, v, uk, slice_k, um, un)
-        unit = ATOM * ctx.atom_k * ctx.s
-        wide_m, wide_n = l1_width(alg, ctx, "a", um), l1_width(alg, ctx, "b", un)
-        held = alg.mul(v["l1_buffers"], alg.mul(wide_m, loop.depth_a) + alg.mul(wide_n, loop.depth_b)) * unit
-        alg.rule("cap.l1", held + un * (ATOM * ctx.bias_l1_bytes), "<=", spec.l1_bytes)
-        self._policy(alg, ctx, v, m_tiles, n_tiles)
+        tile = self._tile(alg, ctx, v, part)
+        l0_rules(alg, ctx, v, tile.um, tile.un, tile.uk)
+        bias_rule(alg, ctx, tile.un)
+        loop = self._in_l1(alg, ctx, v, tile, part)
+        self._policy(alg, ctx, v, tile)
 
-        # Every slice of the core does all its blocks; the design bounds them by whole slices.
-        tiles = alg.mul(m_tiles, n_tiles)
-        rounds = alg.mul(single_b, tiles)
-        area = alg.floored(alg.mul(rounds, alg.mul(rows, columns)), slot, 1)
-        sides = alg.floored(alg.mul(rounds, rows + columns), alg.mul(single_b, single_m + single_n), 1)
+        work = self._work(alg, ctx, tile, part, slot)
         # Per-core terms take the slice as it is in place of K and of K padded.
-        cut_a, cut_b = (alg.min_of(depth * ctx.atom_k, slice_k) for depth in (loop.depth_a, loop.depth_b))
-        fractals = alg.ceil_div(slice_k, spec.fractal_k(ctx.case.dtype)) * spec.fractal_cycles
-        heads = alg.mul(rounds, loop.steps)
-        m_cnt, n_cnt = alg.mul(grid_m, m_tiles), alg.mul(grid_n, n_tiles)
-        depth_rows_a, depth_rows_b = (_rows(alg, ctx, depth, slice_k) for depth in (loop.depth_a, loop.depth_b))
-        reads_a = Reads(
-            Rows(alg.min_of(rows, single_m), ATOM, ctx.m, ctx.m) if ctx.trans_a else depth_rows_a,
-            ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt,
-        )  # fmt: skip
-        reads_b = Reads(
-            replace(depth_rows_b, ideal=ctx.nz_b)
-            if ctx.trans_b
-            else Rows(alg.min_of(columns, single_n), ATOM, ctx.n, ctx.n, ctx.nz_b),
-            ctx.unique_b, ctx.batch * ctx.k * ctx.n * ctx.s, m_cnt,
-        )  # fmt: skip
-        once = ctx.unique_a + ctx.unique_b
+        cut_a, cut_b = (alg.min_of(depth * ctx.atom_k, part.k) for depth in (loop.depth_a, loop.depth_b))
+        fractals = alg.ceil_div(part.k, ctx.spec.fractal_k(ctx.case.dtype)) * ctx.spec.fractal_cycles
+        heads = alg.mul(work.rounds, loop.steps)
+        m_cnt, n_cnt = alg.mul(v["grid_m"], tile.m_cnt), alg.mul(v["grid_n"], tile.n_cnt)
+        reads_a, reads_b = self._reads(alg, ctx, tile, loop, part, m_cnt, n_cnt)
         shared = reads_a.cost(alg, ctx) + reads_b.cost(alg, ctx)
-        per_byte = ctx.ticks_per_cycle * ctx.cores / spec.l2_read_bytes_per_cycle
-        # Each vector core reads grid_k partial sums and writes one output: slot * (4 + so / grid_k) bytes.
-        reduced = alg.ceil_div(alg.mul(slot, grid_k * ACC_BYTES + ctx.so) * (ATOM * ATOM), grid_k)
+        reduced = self._reduced(alg, ctx, v["grid_k"], slot)
+        line = ATOM * ctx.s
         pipes = Pipes(
-            mmad=mmad_cost(alg, ctx, area, heads, v["l0_buffers"], fractals),
-            mte1=mte1_cost(alg, ctx, alg.mul(sides, slice_k), heads),
-            fixpipe=drain_cost(alg, ctx, rounds, area),
-            drain=drain_cost(alg, ctx, 1, alg.mul(rows, columns)),
-            fill1=first_fill(alg, ctx, [(ATOM * ctx.s, alg.mul(rows, cut_a) + alg.mul(columns, cut_b))], used),
-            fill0=first_load(alg, ctx, rows + columns, slice_k),
-            loads=[
-                occupied(alg, ctx, shared, used),
-                port_cost(alg, ctx, [(ATOM * ctx.s, alg.mul(sides, slice_k))]),
-                hbm_cost(alg, ctx, once),
-            ],
-            steps=alg.mul(rounds, loop.l1),
-            reduce=alg.ticks(
-                ctx.rates(("reduce",), lambda: (spec.reduce_fixed_us * ctx.ticks_per_us, per_byte)), (1, reduced)
+            mmad=mmad_cost(alg, ctx, work.area, heads, v["l0_buffers"], fractals),
+            mte1=mte1_cost(alg, ctx, alg.mul(work.sides, part.k), heads),
+            fixpipe=drain_cost(alg, ctx, work.rounds, work.area),
+            drain=drain_cost(alg, ctx, 1, alg.mul(tile.rows, tile.columns)),
+            fill1=first_fill(alg, ctx, [(line, alg.mul(tile.rows, cut_a) + alg.mul(tile.columns, cut_b))], part.used),
+            fill0=first_load(alg, ctx, tile.rows + tile.columns, part.k),
+            loads=Loads(
+                reads_a,
+                reads_b,
+                occupied(alg, ctx, shared, part.used),
+                port_cost(alg, ctx, [(line, alg.mul(work.sides, part.k))]),
+                hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b),
             ),
+            steps=alg.mul(work.rounds, loop.l1),
+            reduce=self._reduce_cost(alg, ctx, reduced),
         )
         counts = {
             "m_cnt": lambda: m_cnt,
             "n_cnt": lambda: n_cnt,
-            "used_core_num": lambda: used,
+            "used_core_num": lambda: part.used,
             "hbm_units": lambda: (ctx.batch_a * ctx.m + ctx.batch_b * ctx.n) * ctx.cores,
-            "single_b": lambda: single_b,
-            "single_m": lambda: single_m,
-            "single_n": lambda: single_n,
-            "single_k": lambda: slice_k,
+            "single_b": lambda: part.b,
+            "single_m": lambda: part.m,
+            "single_n": lambda: part.n,
+            "single_k": lambda: part.k,
             "k_l1": lambda: alg.max_of(cut_a, cut_b),
         }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
+
+    # -- what is tiled
+    @staticmethod
+    def _slice(alg: Algebra, ctx: Context, v: Values) -> _Slice:
+        """Extents of a slice: those that the plan gives, or what the grid leaves, in whole atoms."""
+        m, n, k = v.get("single_m"), v.get("single_n"), v.get("single_core_k")
+        if k is None:
+            k = alg.ceil_div(-(-ctx.k // ATOM), v["grid_k"]) * ATOM
+        b = alg.ceil_div(ctx.batch, v["grid_b"])
+        if m is None:
+            m = alg.ceil_div(ctx.am // ATOM, v["grid_m"])
+        if n is None:
+            n = alg.ceil_div(ctx.an // ATOM, v["grid_n"])
+        used = alg.mul(alg.mul(alg.mul(v["grid_b"], v["grid_m"]), v["grid_n"]), v["grid_k"])
+        return _Slice(b, m, n, k, used)
 
     @staticmethod
-    def _policy(alg: Algebra, ctx: Context, v: Values, m_tiles: Any, n_tiles: Any) -> None:
+    def _tile(alg: Algebra, ctx: Context, v: Values, part: _Slice) -> Tile:
+        # A tile larger than the slice is legal, but never better.
+        if not v.get("free_m"):
+            alg.within(v["um"], "<=", part.m)
+        if not v.get("free_n"):
+            alg.within(v["un"], "<=", part.n)
+        return tile_of(alg, ctx, v, part.m, part.n)
+
+    @staticmethod
+    def _work(alg: Algebra, ctx: Context, tile: Tile, part: _Slice, slot: Value) -> _Work:
+        """Every slice of the core does all its blocks; the design bounds them by whole slices."""
+        rounds = alg.mul(part.b, tile.count(alg))
+        area = alg.floored(alg.mul(rounds, alg.mul(tile.rows, tile.columns)), slot, 1)
+        sides = alg.floored(alg.mul(rounds, tile.rows + tile.columns), alg.mul(part.b, part.m + part.n), 1)
+        return _Work(rounds, area, sides)
+
+    # -- which rules hold
+    @staticmethod
+    def _grid_rules(alg: Algebra, ctx: Context, v: Values, part: _Slice) -> None:
+        """The cores suffice, no slice is empty, and the slices cover the case."""
+        grid_b, grid_m, grid_n, grid_k = v["grid_b"], v["grid_m"], v["grid_n"], v["grid_k"]
+        alg.rule("cover.grid_k", grid_k, ">=", 2)
+        alg.rule("cover.grid", part.used, "<=", ctx.cores)
+        alg.rule("cover.slice_b", alg.mul(grid_b - 1, part.b), "<=", ctx.batch - 1)
+        alg.rule("cover.slice_m", alg.mul(grid_m - 1, part.m) * ATOM, "<=", ctx.m - 1)
+        alg.rule("cover.slice_n", alg.mul(grid_n - 1, part.n) * ATOM, "<=", ctx.n - 1)
+        alg.rule("cover.slice_k", alg.mul(grid_k - 1, part.k), "<=", ctx.k - 1)
+        alg.rule("cover.all_m", alg.mul(grid_m, part.m) * ATOM, ">=", ctx.m)
+        alg.rule("cover.all_n", alg.mul(grid_n, part.n) * ATOM, ">=", ctx.n)
+        alg.rule("cover.all_k", alg.mul(grid_k, part.k), ">=", ctx.k)
+
+    @staticmethod
+    def _workspace_rules(alg: Algebra, ctx: Context, part: _Slice) -> Value:
+        """The partial sums of a slice fit their slot; returns their atoms x atoms."""
+        slot = alg.mul(part.b, alg.mul(part.m, part.n))
+        alg.rule("cap.workspace_slot", slot * (ATOM * ATOM), "<=", ctx.spec.workspace_slot_elements)
+        if ctx.nz_b:
+            alg.rule("align.nz", alg.ceil_div(part.k, ctx.c0) * ctx.c0, "==", part.k)
+        return slot
+
+    @staticmethod
+    def _in_l1(alg: Algebra, ctx: Context, v: Values, tile: Tile, part: _Slice) -> KLoop:
+        loop, held = streamed_loop(alg, ctx, v, tile, part.k)
+        alg.rule("cap.l1", held + tile.un * (ATOM * ctx.bias_l1_bytes), "<=", ctx.spec.l1_bytes)
+        return loop
+
+    # -- what MTE2 loads
+    @staticmethod
+    def _reads(
+        alg: Algebra, ctx: Context, tile: Tile, loop: KLoop, part: _Slice, m_cnt: Value, n_cnt: Value
+    ) -> tuple[Reads, Reads]:
+        """Reads of A, once a column of blocks, and of B, once a row of them."""
+        of_a, of_b = (_rows(alg, ctx, depth, part.k) for depth in (loop.depth_a, loop.depth_b))
+        if ctx.trans_a:
+            of_a = Rows(alg.min_of(tile.rows, part.m), ATOM, ctx.m, ctx.m)
+        reads_a = Reads(of_a, ctx.unique_a, ctx.batch * ctx.m * ctx.k * ctx.s, n_cnt)
+        if not ctx.trans_b:
+            of_b = Rows(alg.min_of(tile.columns, part.n), ATOM, ctx.n, ctx.n)
+        reads_b = Reads(replace(of_b, ideal=ctx.nz_b), ctx.unique_b, ctx.batch * ctx.k * ctx.n * ctx.s, m_cnt)
+        return reads_a, reads_b
+
+    # -- what the vector cores add up
+    @staticmethod
+    def _reduced(alg: Algebra, ctx: Context, grid_k: Value, slot: Value) -> Value:
+        """Bytes of a slice: each vector core reads grid_k partial sums and writes one output."""
+        return alg.ceil_div(alg.mul(slot, grid_k * ACC_BYTES + ctx.so) * (ATOM * ATOM), grid_k)
+
+    @staticmethod
+    def _reduce_cost(alg: Algebra, ctx: Context, reduced: Value) -> Value:
+        spec = ctx.spec
+        per_byte = ctx.ticks_per_cycle * ctx.cores / spec.l2_read_bytes_per_cycle
+        rates = ctx.rates(("reduce",), lambda: (spec.reduce_fixed_us * ctx.ticks_per_us, per_byte))
+        return alg.ticks(rates, (1, reduced))
+
+    # -- what the profiles ask for
+    @staticmethod
+    def _policy(alg: Algebra, ctx: Context, v: Values, tile: Tile) -> None:
         if ctx.profile == "v0.4":
             squares = alg.mul(v["grid_k"], v["grid_k"])
             alg.rule("policy.streamk_k", squares * ctx.spec.policy_streamk_k_per_grid2, "<=", ctx.k)
@@ -205,15 +253,60 @@ class StreamK(Branch):
             return
         source_steps(alg, ctx, v, "ab")
         alg.rule("policy.source_streamk_batch", v["grid_b"], "==", ctx.batch)
-        alg.rule("policy.source_streamk_block", alg.mul(m_tiles, n_tiles), "<=", 1)
-        alg.rule("policy.source_streamk_base_m", v["um"] * ATOM, "<=", ctx.spec.source_block)
-        alg.rule("policy.source_streamk_base_n", v["un"] * ATOM, "<=", ctx.spec.source_block)
+        alg.rule("policy.source_streamk_block", tile.count(alg), "<=", 1)
+        alg.rule("policy.source_streamk_base_m", tile.um * ATOM, "<=", ctx.spec.source_block)
+        alg.rule("policy.source_streamk_base_n", tile.un * ATOM, "<=", ctx.spec.source_block)
+
+
+def _rows(alg: Algebra, ctx: Context, depth: Value, slice_k: Value) -> Rows:
+    """Rows along K of an L1 part: ``depth`` atoms, cut at the slice.
+
+    A slice of the search is a multiple of 16 elements; a plan's own slice may be any number of them.
+    """
+    if isinstance(slice_k, int) and slice_k % ATOM:
+        return Rows(alg.min_of(depth * ctx.atom_k, slice_k), 1, ctx.k, ctx.k)
+    lines = slice_k // ATOM if isinstance(slice_k, int) else alg.ceil_div(slice_k, ATOM)
+    return Rows(alg.min_of(depth * (ctx.atom_k // ATOM), lines), ATOM, ctx.k, ctx.k)
+
+
+_FORM: Final = Slices()
+
+
+class StreamK(Branch):
+    """The branch that cuts K across cores."""
+
+    name = "stream_k"
+    facts = Facts(
+        aligned=(*TILE, "single_core_m", "single_core_n"),
+        either=("single_core_m", "single_core_n", "single_core_k"),
+        follows={"grid_m": "single_m", "grid_n": "single_n", "grid_k": "single_core_k"},
+    )
+
+    def entry(self, alg: Algebra, ctx: Context) -> None:
+        spec = ctx.spec
+        batched_entry(alg, ctx)
+        alg.rule("entry.vector_pairs", spec.aiv_cores, "==", 2 * spec.aic_cores)
+        if ctx.case.dtype == "fp32":
+            alg.rule("entry.fp32_k", ctx.k, "<=", spec.fp32_streamk_max_k)
+        if ctx.profile == "v0.4":
+            blocks = ctx.batch * (ctx.am // ATOM) * (ctx.an // ATOM)
+            alg.rule("policy.streamk_parallel", blocks, "<=", ctx.cores - 1)
+        if ctx.profile == "source":
+            block = spec.source_block_fp32 if ctx.case.dtype == "fp32" else spec.source_block
+            least = max(spec.source_streamk_bytes, spec.source_block * ctx.cores)
+            alg.rule("policy.source_streamk_k", ceil_to(ctx.k, spec.source_block) * ctx.s, ">=", least)
+            blocks = ctx.batch * -(-ctx.m // block) * -(-ctx.n // block)
+            alg.rule("policy.source_streamk_blocks", 2 * blocks, "<=", ctx.cores)
+
+    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
+        return _FORM.structures(ctx, complete=complete, wide=wide)
+
+    def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
+        return _FORM.formula(alg, ctx, v)
 
     def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
-        spec = ctx.spec
-        workspace = ctx.cores * spec.workspace_slot_elements * ACC_BYTES + spec.workspace_extra_bytes
+        spec, step_ka, step_kb = ctx.spec, chosen(v, "step_ka"), chosen(v, "step_kb")
         return {
-            "used_core_num": counts["used_core_num"],
             "split_b": v["grid_b"],
             "m_cnt": counts["m_cnt"],
             "n_cnt": counts["n_cnt"],
@@ -223,20 +316,10 @@ class StreamK(Branch):
             "single_core_m": lambda: counts["single_m"]() * ATOM,
             "single_core_n": lambda: counts["single_n"]() * ATOM,
             "single_core_k": counts["single_k"],
-            "k_l1": counts["k_l1"],
-            "base_m": v["um"] * ATOM,
-            "base_n": v["un"] * ATOM,
-            "base_k": v["uk"] * ctx.atom_k,
-            "step_m": 1,
-            "step_n": 1,
-            "step_ka": v["step_ka"],
-            "step_kb": v["step_kb"],
-            "depth_a1": lambda: alg.mul(v["step_ka"], v["l1_buffers"]),
-            "depth_b1": lambda: alg.mul(v["step_kb"], v["l1_buffers"]),
-            **buffer_fields(v),
-            "iterate_order": 0,
+            **base_fields(ctx, v),
+            **cube_fields(alg, v, counts, "none", once, once, step_ka, step_kb),
             **l2_policy(alg, ctx, counts["n_cnt"], counts["m_cnt"]),
-            "workspace_bytes": workspace,
+            "workspace_bytes": ctx.cores * spec.workspace_slot_elements * ACC_BYTES + spec.workspace_extra_bytes,
         }
 
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
@@ -249,13 +332,20 @@ class StreamK(Branch):
             "step_kb": plan.step_kb,
         }
 
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("grid_b", "grid_m", "grid_n", "grid_k", "single_core_k", *TILE, *BUFFERS, "step_ka", "step_kb")
 
-def _rows(alg: Algebra, ctx: Context, depth: Value, slice_k: Value) -> Rows:
-    """Rows along K of an L1 part: ``depth`` atoms, cut at the slice.
+    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
+        """A K slice is a multiple of 16 as derived from the grid, or a value of a pinned range of at most 64."""
+        if "single_core_k" not in asked:
+            return [{}]
+        low, high, exact = asked["single_core_k"]
+        listed = range(max(low, 1), high + 1) if high - low < _MOST_SLICES else range(0)
+        slices = {*listed, *((exact,) if exact is not None and exact >= 1 else ())}
+        return [{}, *({"single_core_k": value} for value in sorted(slices))]
 
-    A slice of the search is a multiple of 16 elements; a plan's own slice may be any number of them.
-    """
-    if isinstance(slice_k, int) and slice_k % ATOM:
-        return Rows(alg.min_of(depth * ctx.atom_k, slice_k), 1, ctx.k, ctx.k)
-    lines = slice_k // ATOM if isinstance(slice_k, int) else alg.ceil_div(slice_k, ATOM)
-    return Rows(alg.min_of(depth * (ctx.atom_k // ATOM), lines), ATOM, ctx.k, ctx.k)
+    def own_words(self, plan: Plan) -> str:
+        return f"grid (b,m,n,k) {plan.grid_b}x{plan.grid_m}x{plan.grid_n}x{plan.grid_k}"
+
+
+BRANCH = StreamK()

@@ -6,14 +6,17 @@ transposed.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+from ...hardware.errors import InputError
 from ..algebra import Algebra
 from ..context import Context
 from ..latency import Outcome, Values
-from ..plan import BranchName, Plan
+from ..plan import Plan
 from .asw_basic import AswBasic
-from .base import NARROW, Branch, Counts, Structure, Wide
+from .base import NARROW, Branch, Counts, Facts, Structure, Wide
+from .cube import cube_entry
 from .stream_k import StreamK
 
 _INNER: dict[str, Branch] = {branch.name: branch for branch in (AswBasic(), StreamK())}
@@ -22,11 +25,17 @@ _INNER: dict[str, Branch] = {branch.name: branch for branch in (AswBasic(), Stre
 class ToMatmul(Branch):
     """The branch that reduces the problem to one matmul."""
 
-    name: ClassVar[BranchName] = "to_matmul"
+    name = "to_matmul"
+    facts = Facts(
+        no_formula=Facts.no_formula | {"entry.batch_to_fold", "entry.fold_one_side"},
+        beam=AswBasic.facts.beam,
+        sparse=AswBasic.facts.sparse,
+        moves=(*AswBasic.facts.moves, ("inner_branch",)),
+        follows=StreamK.facts.follows,
+    )
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
-        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
-        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
+        cube_entry(alg, ctx)
         alg.rule("entry.batch_to_fold", ctx.batch, ">=", 2)
         if ctx.batch >= 2:
             alg.rule("entry.fold_one_side", min(ctx.batch_a, ctx.batch_b), "<=", 1)
@@ -63,8 +72,30 @@ class ToMatmul(Branch):
 
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
         _, folded = _fold(ctx)
-        name = plan.inner_branch or "asw_basic"
-        return {**_INNER[name].values(folded, plan), "inner_branch": name}
+        inner = self.solving(vars(plan))
+        return {**inner.values(folded, plan), "inner_branch": inner.name}
+
+    def solving(self, given: Mapping[str, Any]) -> Branch:
+        name = given.get("inner_branch") or "asw_basic"
+        if name not in _INNER:
+            raise InputError(f"plan: inner_branch is {name}; allowed: {', '.join(_INNER)}")
+        return _INNER[name]
+
+    def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("inner_branch", *(self.solving(given).deciding(given) if given.get("inner_branch") else ()))
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return self.solving(given).forced(given)
+
+    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
+        return self.solving(given).optional(given)
+
+    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
+        return self.solving(values).field_of(decision, values)
+
+    def own_words(self, plan: Plan) -> str:
+        inner = self.solving(vars(plan)).own_words(plan)
+        return f"fold {(plan.fold or '').upper()}, {plan.inner_branch}{', ' if inner else ''}{inner}"
 
 
 def _fold(ctx: Context) -> tuple[Literal["a", "b"], Context]:
@@ -72,3 +103,6 @@ def _fold(ctx: Context) -> tuple[Literal["a", "b"], Context]:
     if "folded" not in ctx.memo:
         ctx.memo["folded"] = ctx.folded(side)
     return side, ctx.memo["folded"]
+
+
+BRANCH = ToMatmul()

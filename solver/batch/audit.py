@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ...hardware.errors import InputError
 from ..pools.executors import Executor
-from ..pools.processes import Crash
+from ..pools.ordered_rows import Crash
 from ..review.audit import Audited, Auditor, AuditRow, audit_cells, markdown_row, to_json
 from ..settings import Settings, unpacked
 from .answers import CRASHED

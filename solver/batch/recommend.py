@@ -15,13 +15,13 @@ from ...models.plan import BRANCHES
 from ..api import solve
 from ..library import PlanLibrary, Question
 from ..pools.executors import Executor
-from ..pools.processes import Crash
+from ..pools.ordered_rows import Crash
 from ..result import CaseResult
-from ..settings import Settings, settings_of, unpacked
+from ..settings import Settings, unpacked
 from ..tables.read import CaseRow
 from .answers import CRASHED, RowAnswer, answer_of, refused
 
-__all__ = ["Batch", "Settings", "Summary", "settings_of", "solve_row"]
+__all__ = ["Batch", "Summary", "solve_row"]
 
 #: Rows in hand at most, finished or not: bounds memory when a slow row is followed by many that need no work.
 _WINDOW: Final = 4096
@@ -142,7 +142,7 @@ class Batch:
             shared.spec,
             shared.rules,
             shared.environment,
-            BRANCHES,
+            tuple(BRANCHES),
             tuple(pin.text for pin in pins),
             all_branches=shared.all_branches,
             explain=shared.explain,

@@ -6,7 +6,14 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from ...models.context import Context
+    from ...models.plan import BranchName
+    from ..library import PlanLibrary
+    from ..result import BranchResult, CaseResult
+    from ..search.solve_branch import SolveOptions
 
 #: Seconds of silence at first.
 PATIENCE: Final = 2.0
@@ -71,3 +78,34 @@ class Progress:
             task = bar.add_task(self._what, total=self._total)
             while not self._stop.wait(_REFRESH):
                 bar.update(task, completed=self._done, description=f"{self._what} {self._text}".strip())
+
+
+def solve_shown(
+    ctx: Context,
+    branches: tuple[BranchName, ...],
+    options: SolveOptions,
+    *,
+    all_branches: bool,
+    library: PlanLibrary | None = None,
+) -> CaseResult:
+    """Solve a case, and show which branches are done."""
+    from ..api import solve
+
+    with Progress("branches", len(branches)) as progress:
+        solved: list[str] = []
+
+        def on_branch(name: BranchName, result: BranchResult) -> None:
+            solved.append(name)
+            progress.update(len(solved), f"{name} {result.status}")
+
+        return solve(
+            ctx.case,
+            hardware=ctx.spec,
+            rules=ctx.profile,
+            environment=ctx.environment,
+            branches=branches,
+            options=options,
+            all_branches=all_branches,
+            on_branch=on_branch,
+            library=library,
+        )

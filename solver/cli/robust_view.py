@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ...models.case import BmmCase
+    from ...models.context import Context
     from ...models.plan import BranchName
     from ..measure.robust import RobustChoice
     from ..search.solve_branch import SolveOptions
 
 
 def robust_choice(
-    case: BmmCase,
-    branches: tuple[BranchName, ...],
-    options: SolveOptions,
-    intervals: Path | None,
-    *,
-    hardware: str,
-    **settings: Any,
+    ctx: Context, branches: tuple[BranchName, ...], options: SolveOptions, intervals: Path | None
 ) -> RobustChoice | None:
     """The plan of least worst regret over the corners of the constants' intervals."""
-    from ...hardware import get_spec
     from ..measure.robust import robust
     from ..measure.spans import spans_from, spans_of
 
-    spec = get_spec(hardware)
-    spans = spans_of(spec) if intervals is None else spans_from(intervals, spec)
+    spans = spans_of(ctx.spec) if intervals is None else spans_from(intervals, ctx.spec)
     with Progress("robust choices", 1):
-        return robust(case, spans, hardware=spec, branches=branches, options=options, **settings)
+        return robust(
+            ctx.case,
+            spans,
+            hardware=ctx.spec,
+            rules=ctx.profile,
+            environment=ctx.environment,
+            branches=branches,
+            options=options,
+        )
 
 
 def show_robust(choice: RobustChoice | None) -> None:

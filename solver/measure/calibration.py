@@ -17,11 +17,17 @@ from ...hardware.measured import Measurement, measured_sets
 from ...models.context import Environment
 from .constants import Constant, chosen_constants, rounded, spec_at, usual_constants
 from .fit import Fit, Refused, fit, held_out_errors, identifiable, intervals, require_scipy, unfounded
+from .partners import Partner, partners_of, shifts
 from .predict import Run, predict, prepare, with_plan
 from .timing import Array, Timing
 
 #: Measured over predicted time from which only the unit can be wrong; measured runs stay within a factor of ten.
 _OTHER_UNIT = 100
+#: Mean error on held-out runs from which a calibration is doubted, and from which it is refused.
+DOUBTFUL = 0.20
+HOPELESS = 0.40
+#: Partners whose doubt moves a constant by less than this share of its interval are not named.
+_NAMED = 0.10
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fitted:
-    """One fitted constant with its 95 % interval."""
+    """One fitted constant with its 95 % interval, and the held constants whose own doubt counts in it."""
 
     constant: Constant
     value: Fraction
     low: float
     high: float
+    partners: tuple[Partner, ...] = ()
 
     @property
     def half_width(self) -> float:
@@ -65,17 +72,55 @@ class Calibration:
     held_out: float | None
     pipes: dict[str, tuple[int, float, float]]
     left_out: tuple[str, ...]
+    at_edge: tuple[Refused, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """What the calibration is judged by: the error on held-out runs, or the one in sample when none were."""
+        return self.in_sample if self.held_out is None else self.held_out
 
     @property
     def helps(self) -> bool:
         """Whether the fitted constants predict held-out runs better than the chip as it was."""
-        return (self.in_sample if self.held_out is None else self.held_out) < self.before
+        return self.error < self.before
+
+    @property
+    def refusal(self) -> str | None:
+        """Why no chip may be made of it; ``None`` when one may."""
+        if self.at_edge:
+            names = ", ".join(one.constant.name for one in self.at_edge)
+            return (
+                f"{names}: {self.at_edge[0].reason}, so the runs are not what the model describes; look at the runs "
+                "and their tilings, or leave the constant out of --fit"
+            )
+        if self.error >= HOPELESS:
+            return f"{self._judged} are predicted with {100 * self.error:.1f} % error, {100 * HOPELESS:g} % or more"
+        return None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to doubt about a chip made of it."""
+        found = []
+        if self.error >= DOUBTFUL:
+            found.append(
+                f"{self._judged} are predicted with {100 * self.error:.1f} % error, {100 * DOUBTFUL:g} % or more; do "
+                "not trust the chip before the worst runs are understood"
+            )
+        if not self.helps:
+            found.append(f"{self._judged} are not predicted better than before; the chip as it was is the better one")
+        return found
+
+    @property
+    def _judged(self) -> str:
+        return "the runs" if self.held_out is None else "runs held out"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data as ``--json`` prints it; ``constants`` are what ``solve --robust --intervals`` reads."""
         return {
             "base": self.base.name,
             "chip": self.spec.name,
+            "refused": self.refusal,
+            "warnings": self.warnings,
             "source": self.source,
             "rows": self.rows,
             "rows_with_assumed_tiling": self.assumed,
@@ -87,6 +132,7 @@ class Calibration:
                     "value": float(one.value),
                     "low": one.low,
                     "high": one.high,
+                    "held": {p.constant.name: p.half_width for p in one.partners},
                 }
                 for one in self.fitted
             },
@@ -135,14 +181,19 @@ def calibrate(
     )
     tell(len(rows), "what the rows identify")
     kept, refused = identifiable(timing, wanted)
-    fitted = _fit_what_holds(timing, kept, refused, source, lambda what: tell(len(rows), what))
+    fitted, at_edge = _fit_what_holds(timing, kept, refused, source, lambda what: tell(len(rows), what))
     tell(len(rows), "held-out error")
     held_out = None
     if settings.folds > 1 and len(runs) > 2:
         held_out = float(np.nanmean(np.abs(held_out_errors(timing, fitted, settings.folds, settings.seed))))
     tell(len(rows), "intervals")
-    spans = intervals(timing, fitted, settings.draws, settings.seed)
-    found = tuple(_fitted(one, x, span) for one, x, span in zip(fitted.constants, fitted.scales, spans, strict=True))
+    partners = partners_of(hardware, fitted.constants, [one.constant for one in refused], environments)
+    moves = shifts(timing, fitted, partners)
+    spans = intervals(timing, fitted, settings.draws, settings.seed, moves)
+    found = tuple(
+        _fitted(one, x, span, [p for p, step in zip(partners, move, strict=True) if _is_named(step, span)])
+        for one, x, span, move in zip(fitted.constants, fitted.scales, spans, moves, strict=True)
+    )
     spec = spec_at(hardware, {one.constant: float(one.value) for one in found})
     title = name or f"{hardware.name}_calibrated"
     text = f"{hardware.name} calibrated with {len(runs)} runs of {Path(source).name}"
@@ -161,6 +212,7 @@ def calibrate(
         held_out=held_out,
         pipes=_pipes(timing, start, fitted),
         left_out=tuple(left_out),
+        at_edge=at_edge,
     )
 
 
@@ -185,8 +237,10 @@ def _same_unit(timing: Timing, errors: Array) -> None:
 
 def _fit_what_holds(
     timing: Timing, kept: list[Constant], refused: list[Refused], source: str, tell: Callable[[str], None]
-) -> Fit:
+) -> tuple[Fit, tuple[Refused, ...]]:
     """Fit, and fit again without a constant that turns out not to be identified; ``refused`` grows by those.
+
+    A rate that runs to the edge of its range ends it: no other constant may take over what the rate could not explain.
 
     Raises:
         InputError: none is left.
@@ -195,8 +249,8 @@ def _fit_what_holds(
         tell(f"fit of {', '.join(one.name for one in kept)}")
         fitted = fit(timing, kept)
         weak = unfounded(timing, fitted)
-        if weak is None:
-            return fitted
+        if weak is None or weak.at_edge:
+            return fitted, () if weak is None else (weak,)
         refused.append(weak)
         kept = [one for one in kept if one != weak.constant]
     why = "; ".join(f"{one.constant.name}: {one.reason}" for one in refused)
@@ -226,9 +280,16 @@ def _whole_runs(
     return runs, left_out, assumed
 
 
-def _fitted(one: Constant, scale: float, span: Array) -> Fitted:
+def _is_named(step: float, span: Array) -> bool:
+    """Whether a partner's move of a scale is a part of its interval that counts."""
+    half = float(span[1] - span[0]) / 2
+    return half > 0 and abs(step) >= _NAMED * half
+
+
+def _fitted(one: Constant, scale: float, span: Array, partners: Sequence[Partner]) -> Fitted:
     ends = sorted((one.value(float(span[0])), one.value(float(span[1]))))
-    return Fitted(one, rounded(one.value(float(scale))), *(float(f"{end:.6g}") for end in ends))
+    low, high = (float(f"{end:.6g}") for end in ends)
+    return Fitted(one, rounded(one.value(float(scale))), low, high, tuple(partners))
 
 
 def _pipes(timing: Timing, start: Array, fitted: Fit) -> dict[str, tuple[int, float, float]]:

@@ -29,6 +29,7 @@ def chip_toml(calibration: Calibration) -> str:
         f"# Written by `tileproof calibrate`: {calibration.rows} runs of {calibration.source}.",
         f"# Mean error of the times {100 * calibration.before:.1f} % before, {100 * calibration.in_sample:.1f} % after"
         + (f", {100 * calibration.held_out:.1f} % on runs held out." if calibration.held_out is not None else "."),
+        *(f"# Warning: {warning}." for warning in calibration.warnings),
         *(f"# Not fitted: {one.constant.name}: {one.reason}." for one in calibration.refused),
         f"base = {json.dumps(base)}",
         f"name = {json.dumps(spec.name)}",

@@ -23,7 +23,8 @@ from ...models.pins import parse_pins
 from ...models.plan import BRANCHES, Plan
 from ...models.rules import Profile
 from ..describe import deciding_parameters
-from ..search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from ..search.branches import breaks_entry
+from ..search.solve_branch import SolveOptions, solve_branch
 from .constants import spec_at
 from .spans import Span
 from .timing import Array

@@ -24,10 +24,11 @@ _LEVEL: Final = 0.95
 
 @dataclass(frozen=True)
 class Refused:
-    """A constant that the data cannot identify, and why."""
+    """A constant that the data cannot identify, and why; ``at_edge`` when it is a rate that ran out of its range."""
 
     constant: Constant
     reason: str
+    at_edge: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def unfounded(timing: Timing, fitted: Fit) -> Refused | None:
     for one, scale, column in zip(fitted.constants, fitted.scales, jacobian.T, strict=True):
         reach = 1e-3 * (one.high - one.low)
         if one.high - scale < reach or (one.rate and one.field != "row_efficiency" and scale - one.low < reach):
-            return Refused(one, f"the fit runs it to the edge of its range ({one.value(float(scale)):g})")
+            reason = f"the fit runs it to the edge of its range ({one.value(float(scale)):g})"
+            return Refused(one, reason, at_edge=one.rate)
         if np.abs(column).max(initial=0.0) < _INSENSITIVE:
             return Refused(one, "at the fit no measured time depends on it")
     noise = max(_LEAST_NOISE, 1.4826 * float(np.median(np.abs(fitted.errors))))
@@ -157,11 +159,18 @@ def held_out_errors(timing: Timing, fitted: Fit, folds: int, seed: int) -> Array
     return errors
 
 
-def intervals(timing: Timing, fitted: Fit, draws: int, seed: int) -> Array:
+def soft_weights(errors: Array) -> Array:
+    """Weight of each error in the least squares that a soft-L1 fit amounts to at its end."""
+    weights: Array = 1 / np.sqrt(1 + (errors / _SOFT) ** 2)
+    return weights
+
+
+def intervals(timing: Timing, fitted: Fit, draws: int, seed: int, shifts: Array) -> Array:
     """95 % intervals of the scales, one row (low, high) a constant.
 
     Bootstrap over runs with the model linearised at the fit, widened for the degrees of freedom that the fit used; no
-    narrower than the interval of normal errors of the size of the residuals.
+    narrower than the interval of normal errors of the size of the residuals. ``shifts`` (a row for each scale) are
+    moves by constants that are held; they are independent of the noise and of each other, so squares add.
     """
     from scipy.optimize import least_squares
     from scipy.stats import norm, t  # type: ignore[import-untyped]
@@ -193,6 +202,8 @@ def intervals(timing: Timing, fitted: Fit, draws: int, seed: int) -> Array:
     noise = float(np.sqrt(np.sum(np.minimum(np.abs(fitted.errors), 3 * _SOFT) ** 2) / free))
     half = t.ppf(1 - tail, free) * _standard_errors(jacobian, noise)
     low_end, high_end = np.minimum(spread[:, 0], -half), np.maximum(spread[:, 1], half)
-    bounds = fitted.scales[:, None] + np.stack([low_end, high_end], axis=1)
+    held = np.sum(shifts**2, axis=1)
+    ends = [-np.sqrt(low_end**2 + held), np.sqrt(high_end**2 + held)]
+    bounds = fitted.scales[:, None] + np.stack(ends, axis=1)
     clipped: Array = np.clip(bounds, low[:, None], high[:, None])
     return clipped

@@ -1,7 +1,7 @@
-"""Reading ``op_summary_*.csv`` of msprof and its relatives (``kernel_details.csv``, ``OpBasicInfo.csv``).
+"""Reading ``op_summary_*.csv`` of msprof and its relative ``kernel_details.csv``.
 
-Matmul tasks become measurements. What cannot be a clean Cube time is left out with a note; what cannot be understood is
-refused with file, row and column.
+Matmul tasks become measurements. A row that is no clean Cube time of a plain matmul is left out and counted by operator
+and reason; a file that cannot be understood as a whole is refused.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...hardware.errors import InputError
 from ...hardware.measured import Measurement
-from .shapes import ShapeError, case_columns
+from .left_out import LeftOut, Unusable
+from .operators import MATMULS, besides, is_matmul
+from .predict import prepare
+from .shapes import case_columns
 
 #: Our name of a column -> names in exports, lower case and without unit.
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
@@ -40,13 +44,21 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "fixpipe_us": ("aic_fixpipe_time", "aic_fixp_time"),
     "vector": ("aiv_vec_time", "aiv_time"),
 }
-_TIMES: Final = ("duration", "start", "mac_us", "mte1_us", "mte2_us", "fixpipe_us", "vector")
+#: Columns whose unit matters; the start of a task only tells tasks apart, and older exports give it without a unit.
+_TIMES: Final = ("duration", "mac_us", "mte1_us", "mte2_us", "fixpipe_us", "vector")
 _COUNTERS: Final = ("mac_us", "mte1_us", "mte2_us", "fixpipe_us")
-_NEEDED: Final = ("type", "duration", "shapes", "types")
+_NEEDED: Final = {
+    "type": "OP Type", "duration": "Task Duration(us)", "shapes": "Input Shapes", "types": "Input Data Types"
+}  # fmt: skip
+#: Exports that have times without shapes: the columns that show it, and what they are.
+_WITHOUT_SHAPES: Final = (
+    ({"op type", "total time"}, "an op_statistic export, a summary by operator type"),
+    ({"kernel_name", "task_time"}, "a task_time export, a list of kernels"),
+    ({"op name", "op type", "task duration", "block dim", "current freq"}, "an OpBasicInfo export, one operator"),
+)
 _UNIT: Final = re.compile(r"(.*?)\s*\((us|μs|µs|ns|ms|s)\)$")
 _PER_UNIT: Final = {"us": 1.0, "μs": 1.0, "µs": 1.0, "ns": 1e-3, "ms": 1e3, "s": 1e6}
 _EMPTY: Final = ("", "n/a", "na", "null", "none")
-_MATMUL: Final = re.compile(r"^(batch)?mat_?mul", re.IGNORECASE)
 #: Vector work above this share of the task makes its time no Cube time.
 _VECTOR_SHARE: Final = 0.05
 
@@ -61,59 +73,98 @@ class _Column:
 
 
 def is_export(header: Sequence[str]) -> bool:
-    """Whether a header is that of a profiler export."""
+    """Whether a header is that of a profiler export, be it one that can be used or not."""
     names = {_split(title)[0] for title in header}
-    return bool(names & set(_NAMES["duration"])) and bool(names & {"op name", "op type", "input shapes"})
+    tasks = bool(names & set(_NAMES["duration"])) and bool(names & {"op name", "op type", "input shapes"})
+    return tasks or any(shown <= names for shown, _ in _WITHOUT_SHAPES)
 
 
 def read_export(text: str, file: str, note: Callable[[str], None]) -> list[Measurement]:
-    """Matmul tasks of an export; ``note`` is told which of them were left out, and why.
+    """Matmul tasks of an export; ``note`` is told which rows were left out, how many, and why.
 
     Raises:
-        InputError: a column is missing or without unit, a time is no time, or there is no matmul task.
+        InputError: the file has no shapes, a column is missing, twice there or without unit, or no matmul task is left.
     """
-    reader = csv.reader(io.StringIO(text, newline=""))
-    header = next(reader, [])
+    header, lines = _lines(text, file)
     columns = _columns(header, file)
+    left_out = LeftOut()
     tasks: list[tuple[int, dict[str, str]]] = []
-    line = reader.line_num + 1
-    for cells in reader:
-        if any(cell.strip() for cell in cells):
-            if len(cells) != len(header):
-                raise InputError(f"{len(cells)} cells, but the header has {len(header)}", file=file, row=line)
-            tasks.append((line, {name: _text(cells[column.index]) for name, column in columns.items()}))
-        line = reader.line_num + 1
+    kinds: Counter[str] = Counter()
+    for line, cells in lines:
+        task = {name: _text(cells[column.index]) for name, column in columns.items() if column.index < len(cells)}
+        kind = " ".join(task.get("type", "").split())
+        kinds[kind] += 1
+        what = besides(kind)
+        if what is None:
+            left_out.add_other(kind)
+        elif not is_matmul(kind):
+            left_out.add(kind, line, Unusable(what))
+        elif len(cells) != len(header):
+            left_out.add(kind, line, Unusable("it does not have the cells of the header", _of(cells, header)))
+        else:
+            tasks.append((line, task))
+    cube = {_identity(task) for _, task in tasks if not _on_vector(task)}
     rows = []
-    cube = {_identity(task) for _, task in tasks if "VECTOR" not in task.get("core", "").upper()}
-    matmuls = [(number, task) for number, task in tasks if _MATMUL.match(task["type"])]
-    for number, task in matmuls:
-        row = _row(task, columns, file, number, cube, note)
-        if row is not None:
-            rows.append(row)
+    for line, task in tasks:
+        try:
+            rows.append(_row(task, columns, file, line, cube))
+        except Unusable as why:
+            left_out.add(" ".join(task["type"].split()), line, why)
+    left_out.say(file, len(rows), note)
     if not rows:
-        found = f"; its {len(matmuls)} matmul tasks were all left out" if matmuls else ""
-        raise InputError(f"there is no matmul task to use (OP Type MatMul..., BatchMatMul...){found}", file=file)
+        raise InputError(_nothing(kinds), file=file)
     return rows
 
 
+def _lines(text: str, file: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and the rows that are not blank with their lines."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines: list[tuple[int, list[str]]] = []
+    line = 1
+    try:
+        for cells in reader:
+            lines.append((line, cells))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"is no CSV ({error})", file=file, row=line) from None
+    return lines[0][1], [(line, cells) for line, cells in lines[1:] if any(cell.strip() for cell in cells)]
+
+
+def _nothing(kinds: Counter[str]) -> str:
+    """Why no task of a file can be used; ``kinds`` are its rows by OP Type."""
+    if set(kinds) == {""}:
+        return "no row has an OP Type; a profile taken with --task-time=l0 has no types and shapes, l1 has them"
+    matmuls = sum(count for kind, count in kinds.items() if is_matmul(kind))
+    found = f"; its {matmuls} matmul tasks were all left out" if matmuls else ""
+    return f"there is no matmul task to use (OP Type {', '.join(MATMULS)}){found}"
+
+
+def _of(cells: Sequence[str], header: Sequence[str]) -> str:
+    return f"{len(cells)} cells instead of {len(header)}"
+
+
 def _columns(header: Sequence[str], file: str) -> dict[str, _Column]:
-    by_name: dict[str, _Column] = {}
+    by_name: dict[str, list[_Column]] = {}
     for index, title in enumerate(header):
         name, scale = _split(title)
-        by_name.setdefault(name, _Column(index, title.strip(), scale))
+        by_name.setdefault(name, []).append(_Column(index, title.strip(), scale))
+    if not by_name.keys() & set(_NAMES["shapes"]):
+        for shown, what in _WITHOUT_SHAPES:
+            if shown <= set(by_name):
+                raise InputError(f"is {what} without shapes; needed is op_summary_*.csv, one row a task", file=file)
     columns = {}
     for ours, names in _NAMES.items():
         found = next((by_name[name] for name in names if name in by_name), None)
         if found is None:
             continue
-        if ours in _TIMES and found.scale is None:
-            raise InputError("has no unit; allowed are (us), (ns), (ms) and (s)", file=file, row=1, column=found.title)
-        columns[ours] = found
-    for ours in _NEEDED:
+        if len(found) > 1:
+            raise InputError(f"the header names column {found[0].title!r} twice", file=file, row=1)
+        if ours in _TIMES and found[0].scale is None:
+            title = found[0].title
+            raise InputError("has no unit; allowed are (us), (ns), (ms) and (s)", file=file, row=1, column=title)
+        columns[ours] = found[0]
+    for ours, title in _NEEDED.items():
         if ours not in columns:
-            title = {"type": "OP Type", "duration": "Task Duration(us)", "shapes": "Input Shapes"}.get(
-                ours, "Input Data Types"
-            )
             raise InputError(f"column {title} is missing from the export", file=file, row=1)
     return columns
 
@@ -136,61 +187,59 @@ def _identity(cells: Mapping[str, str]) -> tuple[str, ...] | None:
     return key if key[1] else None
 
 
+def _on_vector(task: Mapping[str, str]) -> bool:
+    return "VECTOR" in task.get("core", "").upper()
+
+
 def _row(
     cells: Mapping[str, str],
     columns: Mapping[str, _Column],
     file: str,
     line: int,
     cube: set[tuple[str, ...] | None],
-    note: Callable[[str], None],
-) -> Measurement | None:
-    name = cells.get("name") or cells["type"]
+) -> Measurement:
+    """The measurement of a matmul task.
 
-    def left_out(reason: str) -> None:
-        note(f"{file}, row {line}: {name} is left out: {reason}")
+    Raises:
+        Unusable: its time is no clean Cube time, or its shapes or types are no matmul of the model.
+    """
 
     def time(ours: str) -> float:
-        return _time(cells.get(ours, ""), columns.get(ours), file, line)
+        return _time(cells.get(ours, ""), columns.get(ours))
 
-    core = cells.get("core", "").upper()
-    if "VECTOR" in core:
-        other = _identity(cells) is not None and _identity(cells) in cube
-        left_out("it is the vector half of a task that has a Cube row" if other else "it ran on vector cores alone")
-        return None
+    core = cells.get("core", "")
+    if _on_vector(cells):
+        if _identity(cells) is not None and _identity(cells) in cube:
+            raise Unusable("it is the vector half of a task that has a Cube row")
+        raise Unusable("it ran on vector cores alone")
+    if "CPU" in core.upper():
+        raise Unusable(f"it ran on {core}, not on a Cube core")
     duration = time("duration")
     if duration == 0:
-        raise InputError(
-            f"the duration of {name} is {cells['duration'] or 'empty'}, but must be above 0",
-            file=file,
-            row=line,
-            column=columns["duration"].title,
-        )
+        raise Unusable(f"its {columns['duration'].title} is {'0' if cells['duration'] else 'missing'}")
     vector = time("vector")
     if vector > _VECTOR_SHARE * duration:
-        left_out(f"the vector cores worked {vector:g} us of {duration:g} us in the same task ({core or 'mixed'})")
-        return None
-    try:
-        case = case_columns(cells)
-    except ShapeError as error:
-        if error.harmless:
-            left_out(str(error))
-            return None
-        raise InputError(f"{name}: {error}", file=file, row=line, column=columns["shapes"].title) from None
+        raise Unusable("the vector cores worked in the same task", f"{vector:g} us of {duration:g} us")
     blocks = cells.get("blocks", "")
-    return Measurement(
+    measured = Measurement(
         file=file,
         row=line,
         set="msprof",
         kind="task duration",
-        op=name,
-        case=case,
-        cores=int(blocks) if blocks.isdigit() and int(blocks) else None,
+        op=cells.get("name") or cells["type"],
+        case=case_columns(cells),
+        cores=int(blocks) if blocks.isdecimal() and int(blocks) else None,
         latency_us=duration,
         counters={ours: value for ours in _COUNTERS if (value := time(ours))},
     )
+    try:
+        prepare(measured)
+    except InputError as error:
+        raise Unusable("its shapes or types are no case", f"{error.column or ''} {error.message}".strip()) from None
+    return measured
 
 
-def _time(text: str, column: _Column | None, file: str, line: int) -> float:
+def _time(text: str, column: _Column | None) -> float:
     """Microseconds; 0 for an empty cell."""
     if column is None or not text:
         return 0.0
@@ -199,5 +248,5 @@ def _time(text: str, column: _Column | None, file: str, line: int) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise InputError(f"is {text!r}, but must be a time of 0 or more", file=file, row=line, column=column.title)
+        raise Unusable(f"its {column.title} is no time of 0 or more", repr(text))
     return value * (column.scale or 1.0)

@@ -23,6 +23,7 @@ from ...models.evaluation import Evaluation, evaluate_plan
 from ...models.pins import Pin, parse_pins
 from ...models.plan import BRANCHES, PLAN_FIELDS, BranchName, Plan
 from ...models.rules import Profile
+from ..search.best import evaluations, fastest, solve_branches, to_beat
 from ..search.solve_branch import SolveOptions, solve_branch
 from ..tables.cells import case_fields
 from ..tables.frames import plan_of_cells
@@ -45,7 +46,7 @@ class Run:
     environment: Environment = "profiler"
     rules: Profile = "none"
     pins: tuple[Pin, ...] = ()
-    branches: tuple[BranchName, ...] = BRANCHES
+    branches: tuple[BranchName, ...] = tuple(BRANCHES)
     plan: Plan | None = None
     left_out: str = ""
 
@@ -139,7 +140,7 @@ def _pins(row: Measurement, plan: Mapping[str, str], assumed: Iterable[str]) -> 
 
 def _branches(plan: Mapping[str, str]) -> tuple[BranchName, ...]:
     named = tuple(name for name in BRANCHES if name == plan.get("branch"))
-    return named or (_TILED if plan else BRANCHES)
+    return named or (_TILED if plan else tuple(BRANCHES))
 
 
 def _plan(row: Measurement, plan: Mapping[str, str]) -> Plan | None:
@@ -174,17 +175,13 @@ def predict(run: Run, *, time_limit: float = 60.0) -> Prediction:
 
 
 def _best(ctx: Context, run: Run, time_limit: float) -> Evaluation | None:
-    """Least time over the branches under the pins, the first branch listed among equal ones; its plan is unique."""
+    """Least time over the branches under the pins, the likelier branch among equal ones; its plan is unique."""
     options = SolveOptions(time_limit=time_limit, tie_break=False, explain=False, pins=run.pins)
-    best: Evaluation | None = None
-    for name in sorted(run.branches, key=lambda name: name != "asw_basic"):
-        solved = solve_branch(ctx, name, options, None if best is None else best.ticks - 1)
-        found = solved.evaluation
-        if found is not None and (best is None or found.ticks < best.ticks):
-            best = found
-    if best is None:
+    found = evaluations(solve_branches(ctx, run.branches, options, to_beat))
+    name = fastest(found)
+    if name is None:
         return None
-    return solve_branch(ctx, best.plan.branch, replace(options, tie_break=True)).evaluation or best
+    return solve_branch(ctx, name, replace(options, tie_break=True)).evaluation or found[name]
 
 
 def with_plan(prediction: Prediction) -> Run:

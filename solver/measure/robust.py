@@ -7,24 +7,26 @@ search as any optimum, its objective being the largest regret: the answer is a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from ...hardware import NpuSpec
 from ...hardware.errors import InputError
-from ...models.branches import BRANCH_OF
+from ...models.branches import likely_first
 from ...models.case import BmmCase
 from ...models.context import Context, Environment
 from ...models.evaluation import Evaluation, evaluate_plan
-from ...models.pins import LATENCY, PinnedBranch
+from ...models.pins import LATENCY
 from ...models.plan import BRANCHES, BranchName, Plan
 from ...models.rules import Profile
 from ..api import make_context
 from ..cpsat.run import Budget, Verdict
+from ..search.best import evaluations, fastest, solve_branches, to_beat, to_equal, winner_of
 from ..search.branch_search import BranchSearch
-from ..search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from ..search.branches import asked_branch, breaks_entry
+from ..search.solve_branch import SolveOptions, solve_branch
 from .constants import Constant, spec_at
 from .robust_branch import RegretBranch
 from .spans import Span, spans_of
@@ -119,30 +121,27 @@ def robust(
     if any(pin.field == LATENCY for pin in options.pins):
         raise InputError(f"a pin on {LATENCY} says nothing about uncertain constants; drop it or --robust")
     names = [name for name in BRANCHES if name in branches and not breaks_entry(ctx, name)]
-    winners = _optima(ctx, names, options)
+    winners = evaluations(solve_branches(ctx, names, options))
     if not winners:
         return None
     spans = spans_of(ctx.spec) if spans is None else list(spans)
     moving, held = _influential(ctx, spans, list(winners.values()), most)
     settings, contexts = _corners(ctx, moving)
-    best = [_best(_optima(context, names, options, stop=True)) for context in contexts]
-    if any(found is None for found in best):
-        return None
+    best = [_best(context, names, options) for context in contexts]
     least = [found for found in best if found is not None]
-    solved = solve_branch(ctx, _winner(winners), replace(options, tie_break=True))
-    assert solved.evaluation is not None
-    nominal = solved.evaluation.plan
+    if len(least) < len(best):
+        return None
+    nominal = _nominal(ctx, winners, options)
     answer, proven = _minimax(ctx, contexts, [e.ticks for e in least], names, options)
     if answer is None:
         return None
-    at_corner = [(_ticks(context, answer), _ticks(context, nominal)) for context in contexts]
-    if max(r - e.ticks for (r, _), e in zip(at_corner, least, strict=True)) == max(
-        n - e.ticks for (_, n), e in zip(at_corner, least, strict=True)
-    ):
-        answer, at_corner = nominal, [(n, n) for _, n in at_corner]  # no better than the nominal winner: keep that
+    at_nominal = [_ticks(context, nominal) for context in contexts]
+    at_answer = [_ticks(context, answer) for context in contexts]
+    if _regret(at_answer, least) == _regret(at_nominal, least):  # no better than the nominal winner: keep that
+        answer, at_answer = nominal, at_nominal
     corners = tuple(
         Corner(values, context.us(e.ticks), e.plan.branch, context.us(r), context.us(n))
-        for values, context, e, (r, n) in zip(settings, contexts, least, at_corner, strict=True)
+        for values, context, e, r, n in zip(settings, contexts, least, at_answer, at_nominal, strict=True)
     )
     us = contexts[0].us
     return RobustChoice(
@@ -150,8 +149,8 @@ def robust(
         nominal=nominal,
         robust_at_nominal_us=ctx.us(_ticks(ctx, answer)),
         nominal_us=ctx.us(_ticks(ctx, nominal)),
-        regret_us=us(max(r - e.ticks for (r, _), e in zip(at_corner, least, strict=True))),
-        nominal_regret_us=us(max(n - e.ticks for (_, n), e in zip(at_corner, least, strict=True))),
+        regret_us=us(_regret(at_answer, least)),
+        nominal_regret_us=us(_regret(at_nominal, least)),
         proven=proven,
         spans=tuple(moving),
         held=tuple(held),
@@ -159,31 +158,25 @@ def robust(
     )
 
 
-def _optima(
-    ctx: Context, names: Sequence[BranchName], options: SolveOptions, *, stop: bool = False
-) -> dict[BranchName, Evaluation]:
-    """Optimum of every branch that has one; with ``stop`` a branch ends once it cannot be the best."""
-    found: dict[BranchName, Evaluation] = {}
-    for name in sorted(names, key=lambda name: name != "asw_basic"):
-        above = min((e.ticks for e in found.values()), default=None) if stop else None
-        solved = solve_branch(ctx, name, options, above)
-        if solved.evaluation is not None:
-            found[name] = solved.evaluation
-    return {name: found[name] for name in names if name in found}
+def _best(ctx: Context, names: Sequence[BranchName], options: SolveOptions) -> Evaluation | None:
+    """The fastest plan over all branches."""
+    found = evaluations(solve_branches(ctx, names, options, to_equal))
+    name = fastest(found)
+    return None if name is None else found[name]
 
 
-def _winner(found: dict[BranchName, Evaluation]) -> BranchName:
-    """The branch that ``solve`` would name: the first one within a thousandth of the least time."""
-    least = min(e.ticks for e in found.values())
-    return next(name for name, e in found.items() if 1000 * e.ticks <= 1001 * least)
+def _nominal(ctx: Context, winners: Mapping[BranchName, Evaluation], options: SolveOptions) -> Plan:
+    """The plan that ``solve`` names."""
+    winner = winner_of({name: found.ticks for name, found in winners.items()})
+    assert winner is not None
+    solved = solve_branch(ctx, winner, replace(options, tie_break=True))
+    assert solved.evaluation is not None
+    return solved.evaluation.plan
 
 
-def _best_name(found: dict[BranchName, Evaluation]) -> BranchName:
-    return min(found, key=lambda name: found[name].ticks)
-
-
-def _best(found: dict[BranchName, Evaluation]) -> Evaluation | None:
-    return found[_best_name(found)] if found else None
+def _regret(ticks: Sequence[int], least: Sequence[Evaluation]) -> int:
+    """Largest regret over the corners."""
+    return max(here - best.ticks for here, best in zip(ticks, least, strict=True))
 
 
 def _influential(
@@ -227,11 +220,10 @@ def _minimax(
     best: tuple[int, Plan] | None = None
     proven = True
     common = replace(ctx, cycles_per_tick=contexts[0].cycles_per_tick)
-    for name in sorted(names, key=lambda name: name != "asw_basic"):
-        inner = PinnedBranch(BRANCH_OF[name], options.pins) if options.pins else BRANCH_OF[name]
-        budget = Budget.of(options.time_limit)
-        search = BranchSearch(common, RegretBranch(inner, contexts, least), budget)
-        stop = None if best is None else best[0] - 1
+    for name in likely_first(names):
+        regret = RegretBranch(asked_branch(name, options.pins), contexts, least)
+        search = BranchSearch(common, regret, Budget.of(options.time_limit))
+        stop = None if best is None else to_beat(best[0])
         verdict = search.optimum(stop)
         ended = stop is not None and search.bound is not None and search.bound > stop
         if verdict is Verdict.UNKNOWN and not ended:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ...models.algebra import Algebra, Value
-from ...models.branches import Branch, Structure
-from ...models.branches.base import NARROW, Counts, Wide
+from ...models.branches import Branch
+from ...models.branches.base import Around
 from ...models.context import Context
 from ...models.latency import Outcome, Values
-from ...models.plan import BranchName, Plan
 
 
 class _Quiet:
@@ -35,7 +34,7 @@ class _Quiet:
         """Nothing."""
 
 
-class RegretBranch(Branch):
+class RegretBranch(Around):
     """The inner branch with the total ``max over corners of (T - least T of the corner)``, up to a constant.
 
     The contexts share one tick. The constant is the largest of the least times: it keeps the total at or above the time
@@ -43,20 +42,9 @@ class RegretBranch(Branch):
     """
 
     def __init__(self, inner: Branch, contexts: Sequence[Context], least: Sequence[int]) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.contexts = tuple(contexts)
         self.offsets = tuple(max(least) - ticks for ticks in least)
-
-    @property
-    def name(self) -> BranchName:  # type: ignore[override]
-        """Name of the branch."""
-        return self.inner.name
-
-    def entry(self, alg: Algebra, ctx: Context) -> None:
-        self.inner.entry(alg, ctx)
-
-    def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
-        return self.inner.structures(ctx, complete=complete, wide=wide)
 
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
         outcomes = [
@@ -66,9 +54,3 @@ class RegretBranch(Branch):
         totals = [o.stages.total + offset for o, offset in zip(outcomes, self.offsets, strict=True)]
         outcomes[0].stages.total = alg.worst(totals)
         return outcomes[0]
-
-    def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
-        return self.inner.fields(alg, ctx, v, counts)
-
-    def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
-        return self.inner.values(ctx, plan)

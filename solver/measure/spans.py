@@ -52,9 +52,12 @@ def spans_from(path: Path, spec: NpuSpec) -> list[Span]:
     """
     try:
         document: Any = json.loads(read_table(path))
+        refused = document.get("refused")
         found = {name: (float(one["low"]), float(one["high"])) for name, one in document["constants"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError("is no calibration; give what `tileproof calibrate --json` prints", file=path) from None
+    if refused is not None:
+        raise InputError(f"is a calibration that was refused ({refused})", file=path)
     spans = {span.constant.name: span for span in spans_of(spec)}
     for name, (low, high) in found.items():
         if not 0 <= low <= high:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from ...hardware.measured import Measurement, measured_sets
 from .predict import Prediction, predict, prepare
 from .scores import SetScore, ShapeRank, environment_heads, score_sets, score_shapes
+from .shipped_heads import ShippedHead, shipped_heads
 
 
 @dataclass(frozen=True)
 class Validation:
-    """All predictions with their scores."""
+    """All predictions with their scores; ``shipped`` scores sets of your own with the heads of the shipped runs."""
 
     predictions: tuple[Prediction, ...]
     sets: tuple[SetScore, ...]
     shapes: tuple[ShapeRank, ...]
     heads: dict[str, float]
+    shipped: dict[str, ShippedHead] = field(default_factory=dict)
 
     @property
     def left_out(self) -> list[Prediction]:
@@ -31,13 +34,28 @@ class Validation:
         counted = [s for s in self.sets if s.role == "check" and s.tiling_known == tiling_known]
         return fmean(getattr(s, head).mape for s in counted) if counted else None
 
+    def shipped_headline(self, *, tiling_known: bool) -> float | None:
+        """Mean of the MAPEs of the sets that count, percent, with the heads of the shipped runs."""
+        counted = [s.name for s in self.sets if s.role == "check" and s.tiling_known == tiling_known]
+        found = [self.shipped[name].errors.mape for name in counted if name in self.shipped]
+        return fmean(found) if found and len(found) == len(counted) else None
+
     def to_json(self) -> dict[str, Any]:
         """Plain data as ``--json`` prints it."""
         document: dict[str, Any] = {"sets": {score.name: score.to_json() for score in self.sets}}
+        for name, shipped in self.shipped.items():
+            document["sets"][name] |= {
+                "shipped_head_us": round(shipped.head_us, 4),
+                "mape_shipped_head_pct": _rounded(shipped.errors.mape),
+                "bias_shipped_head_pct": _rounded(shipped.errors.bias),
+                "worst_shipped_head_pct": _rounded(shipped.errors.worst),
+            }
         for name, known in (("known", True), ("best", False)):
             document[f"mape_{name}_pct"] = _rounded(self.headline(tiling_known=known))
             document[f"mape_{name}_environment_head_pct"] = _rounded(self.headline(tiling_known=known, head="shared"))
             document[f"mape_{name}_fixed_head_pct"] = _rounded(self.headline(tiling_known=known, head="fixed"))
+            if self.shipped:
+                document[f"mape_{name}_shipped_head_pct"] = _rounded(self.shipped_headline(tiling_known=known))
         document["environment_heads_us"] = {name: round(head, 4) for name, head in self.heads.items()}
         document["tilings_of_one_shape"] = [shape.to_json() for shape in self.shapes]
         document["rows"] = [_row(p, score) for score in self.sets for p in score.predictions]
@@ -71,12 +89,13 @@ def validate(
     rows: Sequence[Measurement],
     *,
     hardware: str | None = None,
+    with_shipped_heads: bool = False,
     time_limit: float = 60.0,
     progress: Callable[[int, str], None] | None = None,
 ) -> Validation:
     """Predict every row and score the sets.
 
-    ``hardware`` holds instead of the chip that a row names.
+    ``hardware`` holds instead of the chip that a row names; ``with_shipped_heads`` scores with heads of other runs too.
 
     Raises:
         InputError: a cell of a row cannot be read.
@@ -88,7 +107,9 @@ def validate(
             progress(done, run.row.label)
         found.append(predict(run, time_limit=time_limit))
     scores = score_sets(found)
-    return Validation(tuple(found), tuple(scores), tuple(score_shapes(found)), environment_heads(found))
+    tell = None if progress is None else partial(progress, len(runs))
+    shipped = shipped_heads(scores, time_limit=time_limit, progress=tell) if with_shipped_heads else {}
+    return Validation(tuple(found), tuple(scores), tuple(score_shapes(found)), environment_heads(found), shipped)
 
 
 def markdown(validation: Validation) -> str:
@@ -112,6 +133,13 @@ def markdown(validation: Validation) -> str:
     for known, name in ((True, "tile known"), (False, "best tile")):
         means = [validation.headline(tiling_known=known, head=head) for head in ("own", "shared", "fixed")]
         lines.append(f"| {name} | {' | '.join('' if m is None else f'{m:.1f} %' for m in means)} |")
+    if validation.shipped:
+        lines += ["", "| set | head of the shipped runs us | MAPE % | bias % | worst % |", "|---|---|---|---|---|"]
+        for name, shipped in validation.shipped.items():
+            errors = shipped.errors
+            lines.append(
+                f"| {name} | {shipped.head_us:.2f} | {errors.mape:.1f} | {errors.bias:+.1f} | {errors.worst:+.1f} |"
+            )
     heads = ", ".join(f"{name} {head:.2f} us" for name, head in validation.heads.items())
     lines += ["", f"Heads fitted for each environment: {heads}.", ""]
     lines += ["| tilings of one shape | runs | pairs in order | rank |", "|---|---|---|---|"]

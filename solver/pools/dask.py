@@ -2,7 +2,7 @@
 
 dask blames a worker's death on every task that was there, and how often it tries again is up to the cluster. Here each
 task is for one worker, and this module follows who is there: a row that was on a worker that died is tried once more,
-on a worker to itself, and then reported as :class:`~.processes.Crash`. A worker process runs one row at a time,
+on a worker to itself, and then reported as :class:`~.ordered_rows.Crash`. A worker process runs one row at a time,
 whatever its number of threads; for all cores of a machine, start one process per core:
 ``dask worker tcp://scheduler:8786 --nworkers CORES --nthreads 1``.
 """
@@ -10,16 +10,12 @@ whatever its number of threads; for all cores of a machine, start one process pe
 from __future__ import annotations
 
 import logging
-import pickle
 import queue
 import re
 import socket
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
 from types import ModuleType, TracebackType
@@ -28,11 +24,10 @@ from typing import Any, Final, Self
 from ...hardware.errors import InputError
 from ...models.context import MODEL_VERSION
 from .local_cluster import import_distributed, local_cluster
-from .processes import Crash
+from .ordered_rows import OrderedRows, Row, answer
 
-#: Rows read ahead of the oldest unfinished one, for each worker: bounds memory, keeps workers busy.
-_WINDOW: Final = 32
-_ATTEMPTS: Final = 2
+__all__ = ["ClusterPool"]
+
 #: Rows on a worker: one runs, the other saves the wait for the next (some 20 ms).
 _DEPTH: Final = 2
 _TCP: Final = re.compile(r"tcp://\[?([^\s/\[\]]+)\]?:(\d+)")
@@ -40,84 +35,7 @@ _TCP: Final = re.compile(r"tcp://\[?([^\s/\[\]]+)\]?:(\d+)")
 _CONNECT: Final = 5.0
 _LOOK: Final = 0.5
 _PATIENCE: Final = 30.0
-#: Held by the row that runs in this process.
-_running = threading.Lock()
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class _Row:
-    number: int
-    message: bytes
-    deaths: int = 0
-
-
-class _Rows:
-    """The rows of a batch: read as needed, tried again where a worker was lost, handed out in order."""
-
-    def __init__(self, call: Callable[[Any], Any], payloads: Iterable[Any]) -> None:
-        self._call = call
-        self._source = iter(payloads)
-        self._exhausted = False
-        self._read = self._written = 0
-        self._again: deque[_Row] = deque()
-        self._suspects: deque[_Row] = deque()
-        self._done: dict[int, tuple[bool, Any]] = {}
-
-    def next(self, window: int, *, idle: bool) -> _Row | None:
-        """A row for a worker, if there is one less than ``window`` rows after the oldest unfinished one.
-
-        A row that a worker may have died of is only for a worker that is ``idle``. Until it has one there are no
-        others, or no worker would ever be idle.
-        """
-        if self._suspects:
-            return self._suspects.popleft() if idle else None
-        if self._again:
-            return self._again.popleft()
-        if self._exhausted or self._read - self._written >= window:
-            return None
-        try:
-            payload = next(self._source)
-        except StopIteration:
-            self._exhausted = True
-            return None
-        # Pickled here because dask looks for keys and tasks of its own inside what it is given.
-        row = _Row(self._read, pickle.dumps((self._call, payload), protocol=pickle.HIGHEST_PROTOCOL))
-        self._read += 1
-        return row
-
-    def answered(self, row: _Row, ok: bool, result: Any) -> None:
-        """The row is done."""
-        self._done[row.number] = (ok, result)
-
-    def lost(self, row: _Row, *, died: bool) -> None:
-        """The row has no worker any more; it gets another unless its workers keep dying."""
-        row.deaths += died
-        if row.deaths >= _ATTEMPTS:
-            self.answered(row, True, Crash("its worker process died twice"))
-        elif row.deaths:
-            self._suspects.append(row)
-        else:
-            self._again.append(row)
-
-    @property
-    def ready(self) -> bool:
-        """The next result in order is there."""
-        return self._written in self._done
-
-    def results(self) -> Iterator[Any]:
-        """The results that come next in order, as far as they are there."""
-        while self.ready:
-            ok, result = self._done.pop(self._written)
-            self._written += 1
-            if not ok:
-                raise result
-            yield result
-
-    @property
-    def finished(self) -> bool:
-        """All rows have been handed out."""
-        return self._exhausted and self._written == self._read
 
 
 class _Worker:
@@ -125,7 +43,7 @@ class _Worker:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.rows: dict[Any, _Row] = {}
+        self.rows: dict[Any, Row] = {}
         #: False while dask would not let it begin a row.
         self.running = True
 
@@ -165,7 +83,7 @@ class ClusterPool:
             logging.getLogger("asyncio").addFilter(_is_news)
             scheduler = stack.enter_context(local_cluster()) if address == "local" else address
             self._client = stack.enter_context(_client(self._distributed, scheduler))
-            rows = _Rows(call, ())
+            rows = OrderedRows(call, ())
             while not self._workers:
                 for reason in self._look(rows):
                     raise InputError(reason)
@@ -182,13 +100,13 @@ class ClusterPool:
         self._stack.close()
 
     def map(self, payloads: Iterable[Any]) -> Iterator[Any]:
-        """Results in the order of the payloads, a :class:`~.processes.Crash` where a worker died twice.
+        """Results in the order of the payloads, a :class:`~.ordered_rows.Crash` where a worker died twice.
 
         Raises:
             InputError: the scheduler went away, or all workers did.
             Exception: whatever ``call`` raised, at the place of its row.
         """
-        rows = _Rows(self._call, payloads)
+        rows = OrderedRows(self._call, payloads)
         try:
             while not rows.finished:
                 self._advance(rows)
@@ -196,7 +114,7 @@ class ClusterPool:
         finally:
             self._withdraw()
 
-    def _advance(self, rows: _Rows) -> None:
+    def _advance(self, rows: OrderedRows) -> None:
         """Give out rows and wait until something has happened."""
         try:
             self._give(rows)
@@ -210,14 +128,15 @@ class ClusterPool:
     def _gone(self) -> InputError:
         return InputError(f"cluster: the scheduler at {self._address} went away")
 
-    def _give(self, rows: _Rows) -> None:
+    def _give(self, rows: OrderedRows) -> None:
         """Fill the workers up; every one gets a first row before any gets a second."""
         for depth in range(_DEPTH):
             for worker in self._workers.values():
                 if worker.has_place(depth):
-                    row = rows.next(_WINDOW * len(self._workers), idle=not depth)
+                    row = rows.next(len(self._workers), idle=not depth)
                     if row is None:
                         return
+                    # As bytes: dask looks for keys and tasks of its own inside what it is given.
                     future = self._client.submit(
                         answer, row.message, workers=[worker.address], allow_other_workers=False, pure=False
                     )
@@ -227,7 +146,7 @@ class ClusterPool:
     def _notice(self, worker: _Worker, future: Any) -> None:
         self._finished.put((worker, future))
 
-    def _collect(self, rows: _Rows) -> None:
+    def _collect(self, rows: OrderedRows) -> None:
         """Wait for rows to finish, and see from time to time who is there."""
         with suppress(queue.Empty):
             finished = [self._finished.get(timeout=_LOOK)]
@@ -237,7 +156,7 @@ class ClusterPool:
             for reason in self._look(rows):
                 _log.warning(reason)
 
-    def _take(self, finished: list[tuple[_Worker, Any]], rows: _Rows) -> None:
+    def _take(self, finished: list[tuple[_Worker, Any]], rows: OrderedRows) -> None:
         """Fetch what there is, all answers at once."""
         ready: list[tuple[_Worker, Any]] = []
         for worker, future in finished:
@@ -256,17 +175,17 @@ class ClusterPool:
                 self._notice(worker, future)
         else:
             for (worker, future), message in zip(ready, messages, strict=True):
-                rows.answered(worker.rows.pop(future), *_opened(message))
+                rows.answered(worker.rows.pop(future), message)
 
-    def _failed(self, row: _Row, error: Any, rows: _Rows) -> None:
+    def _failed(self, row: Row, error: Any, rows: OrderedRows) -> None:
         if error is None:  # the connection broke for a moment, or someone restarted the cluster
             rows.lost(row, died=False)
         elif isinstance(error, self._distributed.KilledWorker):
             rows.lost(row, died=True)
         else:
-            rows.answered(row, False, error)
+            rows.failed(row, error)
 
-    def _look(self, rows: _Rows) -> list[str]:
+    def _look(self, rows: OrderedRows) -> list[str]:
         """Take back the rows of workers that left and admit those that came; why some of them were not admitted."""
         self._next_look = time.monotonic() + _LOOK
         if self._client.status == "closed":
@@ -276,7 +195,7 @@ class ClusterPool:
                 return self._follow(self._client.scheduler_info(n_workers=-1)["workers"], rows)
         return []
 
-    def _follow(self, present: dict[str, Any], rows: _Rows) -> list[str]:
+    def _follow(self, present: dict[str, Any], rows: OrderedRows) -> list[str]:
         """The same, for what the scheduler says of its workers."""
         for worker in list(self._workers.values()):
             if worker.address not in present:
@@ -309,7 +228,7 @@ class ClusterPool:
         begun = self._client.processing([worker.address]).get(worker.address, ()) if worker.rows else ()
         return [future for future in worker.rows if future.status == "pending" and future.key not in begun]
 
-    def _take_back(self, worker: _Worker, futures: list[Any], rows: _Rows, *, died: bool) -> None:
+    def _take_back(self, worker: _Worker, futures: list[Any], rows: OrderedRows, *, died: bool) -> None:
         for future in futures:
             # A row that has finished is not what the worker died of.
             rows.lost(worker.rows.pop(future), died=died and future.status == "pending")
@@ -368,24 +287,3 @@ def _hear(address: str) -> None:
     with socket.create_connection((place[1], int(place[2])), timeout=_CONNECT) as connection:
         if not connection.recv(1):
             raise ConnectionError
-
-
-def answer(message: bytes) -> bytes:
-    """Run a pickled ``(call, payload)``; pickled, whether it went well and the result or the error."""
-    reply: tuple[bool, Any]
-    try:
-        call, payload = pickle.loads(message)
-        with _running:
-            reply = (True, call(payload))
-    except Exception as error:
-        reply = (False, error)
-    return pickle.dumps(reply, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def _opened(message: bytes) -> tuple[bool, Any]:
-    """Whether the call went well, and its result or error."""
-    try:
-        ok, result = pickle.loads(message)
-    except Exception as error:
-        return False, error
-    return ok, result

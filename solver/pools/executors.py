@@ -29,7 +29,7 @@ class Executor(Protocol):
     """Runs one pure function for many payloads; use as a context manager."""
 
     def map(self, payloads: Iterable[Any]) -> Iterator[Any]:
-        """Results in the order of the payloads; a ``Crash`` (of ``workers``) where a worker died twice."""
+        """Results in the order of the payloads; a ``Crash`` (of ``ordered_rows``) where a worker died twice."""
 
     def __enter__(self) -> Self: ...
 

@@ -2,37 +2,28 @@
 
 A worker is a fresh Python that imports the solver once and then answers calls over its pipes; it never sees the
 parent's main module, so this works from a script, a notebook and the command line alike. A worker that dies loses only
-the row it had: the row is tried once more on a new worker and then reported as :class:`Crash`.
+the row it had: the row is tried once more on a new worker and then reported as a crash.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import selectors
 import signal
 import struct
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import IO, Any, Final, Self
+
+from .ordered_rows import OrderedRows, Row, answer
+
+__all__ = ["WorkerPool", "early_worker", "serve"]
 
 _LENGTH: Final = struct.Struct(">Q")
-#: Rows read ahead of the oldest unfinished one, for each worker: bounds memory, keeps workers busy.
-_WINDOW: Final = 32
-_ATTEMPTS: Final = 2
-
-
-@dataclass(frozen=True)
-class Crash:
-    """A row whose worker died twice."""
-
-    text: str
 
 
 class _Worker:
@@ -50,9 +41,8 @@ class _Worker:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.input: BinaryIO = self.process.stdin  # type: ignore[assignment]
-        self.output: BinaryIO = self.process.stdout  # type: ignore[assignment]
-        self.row: _Row | None = None
+        self.input, self.output = self.process.stdin, self.process.stdout
+        self.row: Row | None = None
         self.ready = False
 
     def stop(self) -> None:
@@ -78,13 +68,6 @@ def early_worker(preload: Sequence[str]) -> Iterator[None]:
         if worker in _early:
             _early.remove(worker)
             worker.stop()
-
-
-@dataclass
-class _Row:
-    number: int
-    payload: Any
-    attempts: int = 0
 
 
 class WorkerPool:
@@ -121,53 +104,35 @@ class WorkerPool:
         self._selector.close()
 
     def map(self, payloads: Iterable[Any]) -> Iterator[Any]:
-        """Results in the order of the payloads, a :class:`Crash` where a worker died twice.
+        """Results in the order of the payloads, a :class:`~.ordered_rows.Crash` where a worker died twice.
 
         Raises:
             Exception: whatever ``call`` raised, at the place of its row.
         """
-        source = iter(payloads)
-        waiting: deque[_Row] = deque()
-        done: dict[int, Any] = {}
-        read = written = 0
-        exhausted = False
-        while True:
-            while not exhausted and not waiting and self._idle and read - written < _WINDOW * len(self._workers):
-                try:
-                    waiting.append(_Row(read, next(source)))
-                    read += 1
-                except StopIteration:
-                    exhausted = True
-                self._dispatch(waiting, done)
-            self._dispatch(waiting, done)
-            while written in done:
-                ok, result = done.pop(written)
-                written += 1
-                if not ok:
-                    raise result
-                yield result
-            if exhausted and written == read:
-                return
-            if written not in done and len(self._idle) < len(self._workers):
-                self._collect(waiting, done)
+        rows = OrderedRows(self._call, payloads)
+        while not rows.finished:
+            self._give(rows)
+            if not rows.ready and not rows.finished:
+                self._collect(rows)
+            yield from rows.results()
 
-    def _dispatch(self, waiting: deque[_Row], done: dict[int, Any]) -> None:
-        while waiting and self._idle:
-            worker, row = self._idle.pop(), waiting.popleft()
+    def _give(self, rows: OrderedRows) -> None:
+        while self._idle and (row := rows.next(len(self._workers))) is not None:
+            worker = self._idle.pop()
             worker.row = row
-            row.attempts += 1
             try:
-                _send(worker.input, (self._call, row.payload))
+                _send(worker.input, row.message)
             except OSError:
-                self._lost(worker, waiting, done)
+                self._lost(worker, rows)
 
-    def _collect(self, waiting: deque[_Row], done: dict[int, Any]) -> None:
+    def _collect(self, rows: OrderedRows) -> None:
+        """Wait until a worker has something to say."""
         for key, _ in self._selector.select():
             worker: _Worker = key.data
             try:
-                answer = _receive(worker.output)
+                message = _receive(worker.output)
             except (EOFError, OSError):
-                self._lost(worker, waiting, done)
+                self._lost(worker, rows)
                 continue
             if not worker.ready:
                 worker.ready = True
@@ -176,41 +141,35 @@ class WorkerPool:
                 self._missing = 0
                 continue
             assert worker.row is not None
-            done[worker.row.number] = answer
+            rows.answered(worker.row, message)
             worker.row = None
             self._idle.append(worker)
 
-    def _lost(self, worker: _Worker, waiting: deque[_Row], done: dict[int, Any]) -> None:
-        """Replace a dead worker; its row is tried again or given up."""
-        row = worker.row
+    def _lost(self, worker: _Worker, rows: OrderedRows) -> None:
+        """Replace a dead worker."""
         self._selector.unregister(worker.output)
         self._workers.remove(worker)
         if worker in self._idle:
             self._idle.remove(worker)
         worker.stop()
-        if row is not None:
-            if row.attempts < _ATTEMPTS:
-                waiting.appendleft(row)
-            else:
-                code = worker.process.returncode
-                done[row.number] = (True, Crash(f"its worker process died twice (exit code {code})"))
+        if worker.row is not None:
+            rows.lost(worker.row, died=True, how=f" (exit code {worker.process.returncode})")
         self._add()
 
 
-def _send(pipe: BinaryIO, message: Any) -> None:
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    rest = memoryview(_LENGTH.pack(len(data)) + data)
+def _send(pipe: IO[bytes], message: bytes) -> None:
+    rest = memoryview(_LENGTH.pack(len(message)) + message)
     while rest:
         rest = rest[pipe.write(rest) :]
     pipe.flush()
 
 
-def _receive(pipe: BinaryIO) -> Any:
+def _receive(pipe: IO[bytes]) -> bytes:
     (length,) = _LENGTH.unpack(_read(pipe, _LENGTH.size))
-    return pickle.loads(_read(pipe, length))
+    return _read(pipe, length)
 
 
-def _read(pipe: BinaryIO, size: int) -> bytes:
+def _read(pipe: IO[bytes], size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         block = pipe.read(size - len(data))
@@ -227,14 +186,10 @@ def serve(preload: Sequence[str] = ()) -> None:
     sys.stdout = sys.stderr
     for module in preload:
         import_module(module)
-    _send(target, None)  # ready
+    _send(target, b"")  # ready
     while True:
         try:
-            call, payload = _receive(source)
+            message = _receive(source)
         except EOFError:
             return
-        try:
-            answer = (True, call(payload))
-        except Exception as error:
-            answer = (False, error)
-        _send(target, answer)
+        _send(target, answer(message))

@@ -21,11 +21,12 @@ from ...models.algebra import IntAlgebra
 from ...models.branches import BRANCH_OF, Branch
 from ...models.case import BmmCase, explain_validation
 from ...models.context import ENVIRONMENTS, MODEL_VERSION, Context
-from ...models.evaluation import NO_FORMULA, Evaluation, evaluate_values, plan_checks
+from ...models.evaluation import Evaluation, evaluate_values, plan_checks
 from ...models.pins import PinnedBranch, parse_pins
 from ...models.plan import BRANCHES, BranchName, Plan
 from ...models.rules import PROFILES, RULES
 from ..result import CaseResult, Status
+from ..search.best import winner_of, wins
 from .enumerator import Enumerator
 
 FORMAT: Final = "tileproof-certificate"
@@ -59,7 +60,7 @@ class CheckLine:
 
 def make_certificate(result: CaseResult, spec: NpuSpec) -> dict[str, Any]:
     """Certificate of a result that was solved on ``spec``."""
-    ctx = Context.of(result.case, spec, result.rules, result.environment)  # type: ignore[arg-type]
+    ctx = Context.of(result.case, spec, result.rules, result.environment)
     branches: dict[str, Any] = {}
     for name, branch in result.branches.items():
         entry: dict[str, Any] = {"status": branch.status.value}
@@ -282,7 +283,7 @@ def _check_conflict(
     alone = [rule for rule in rules if rule in broken]
     if alone:
         return CheckLine(name, rules == alone[:1], f"{claim}: {alone[0]} is broken by the case itself")
-    if any(rule in NO_FORMULA for rule in broken) or not branch.structures(ctx, complete=True):
+    if branch.facts.no_formula.intersection(broken) or not branch.structures(ctx, complete=True):
         return CheckLine(name, False, claim)
     known = branch.rule_ids() if isinstance(branch, PinnedBranch) else {}
     if strange := [rule for rule in rules if rule not in RULES and rule not in known]:
@@ -311,11 +312,8 @@ def _check_winner(data: Mapping[str, Any]) -> CheckLine:
         for name in BRANCHES
         if name in data["branches"] and isinstance(data["branches"][name].get("ticks"), int)
     }
-    expected = None
-    if known:
-        limit = min(known.values()) * 1001
-        expected = next((name for name, ticks in known.items() if 1000 * ticks <= limit), None)
-        for name, entry in data["branches"].items():
-            if entry["status"] == Status.DOMINATED and 1000 * entry["bound_ticks"] <= limit:
-                return CheckLine("winner", False, f"{name} is dominated: its bound is above the winner's latency")
+    expected = winner_of(known)
+    for name, entry in data["branches"].items() if known else ():
+        if entry["status"] == Status.DOMINATED and wins(entry["bound_ticks"], min(known.values())):
+            return CheckLine("winner", False, f"{name} is dominated: its bound is above the winner's latency")
     return CheckLine("winner", expected == data["winner"], f"the winner is {expected}")

@@ -16,7 +16,8 @@ from ...models.algebra import ArrayAlgebra
 from ...models.branches import Branch, Structure
 from ...models.branches.base import NARROW, Wide
 from ...models.context import Context
-from ...models.evaluation import PREFERENCE, Evaluation, evaluate_values
+from ...models.evaluation import Evaluation, evaluate_values
+from ...models.fields import PREFERENCE
 from ...models.points import Array, Points, evaluate_points, lower_bounds, point_values
 
 _CHUNK = 200_000

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...hardware import NpuSpec
-from ...models.branches import BRANCH_OF
 from ...models.context import Context
-from ...models.pins import Pin, PinnedBranch, parse_pins
+from ...models.pins import Pin, parse_pins
 from ...models.plan import BranchName
 from ..api import make_context
 from ..result import BranchResult, CaseResult, Status
-from ..search.solve_branch import entry_checks
+from ..search.branches import asked_branch, entry_checks
 from .certificate import evaluate_in
 from .enumerator import Enumerator
 
@@ -34,7 +33,7 @@ def verify_result(
     progress: Callable[[str], None] | None = None,
 ) -> list[VerifyLine]:
     """Re-check every branch: plans by the evaluator, optimality and infeasibility by enumeration."""
-    ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
+    ctx = make_context(result.case, hardware, result.rules, result.environment)
     pins = parse_pins(result.pins)
     return [verify_branch(ctx, name, branch, progress, pins) for name, branch in result.branches.items()]
 
@@ -53,7 +52,7 @@ def verify_branch(
         return VerifyLine(name, ok, f"the case breaks {', '.join(failed)}")
     if result.status is Status.UNKNOWN:
         return VerifyLine(name, True, "nothing was claimed")
-    branch = PinnedBranch(BRANCH_OF[name], pins) if pins else BRANCH_OF[name]
+    branch = asked_branch(name, pins)
     if result.plan is not None:
         evaluation = evaluate_in(ctx, branch, result.plan)
         if evaluation.violations:

@@ -6,43 +6,33 @@ bring others along that make room for it (a smaller base_k, one L0C buffer with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from ...models.algebra import IntAlgebra, Value
+from ...hardware.errors import InternalError
+from ...models.algebra import IntAlgebra
 from ...models.branches import BRANCH_OF
 from ...models.context import Context
 from ...models.evaluation import Evaluation, evaluate_values
-from ...models.plan import Plan
+from ...models.latency import Loads
+from ...models.plan import PLAN_FIELDS, Plan
 from ...models.rules import rule_info
 from ..describe import BUFFER_NAMES, percent
 from .gap import roofline_ticks
 from .neighbours import start
 from .remedies import faster_plan, make_room
 
-__all__ = ["advice"]
+__all__ = ["advice", "loads_of"]
 
 #: Share of the time from which the fixed parts (head, fills, drain) are what matters.
 _FIXED_SHARE: Final = 0.5
 #: Share of the roofline above which no tile is looked for.
 _NEAR: Final = 0.95
-_LOADS: Final = ("reads", "port", "hbm", "floor")
 
 _BOUND: Final = {
     "mmad": "MMAD", "mte2": "MTE2", "mte1": "MTE1", "fixpipe": "FIXPIPE", "reduce": "reduction", "reorder": "reorder",
     "vector": "vector",
 }  # fmt: skip
-
-
-class _Loads(IntAlgebra):
-    """Evaluation that keeps the four costs of MTE2: reads, port, HBM, latency floor (see ``latency.overlap``)."""
-
-    loads: tuple[int, ...] = ()
-
-    def worst(self, costs: Sequence[Value]) -> Value:
-        if len(costs) == len(_LOADS):
-            self.loads = tuple(costs)
-        return super().worst(costs)
 
 
 def advice(ctx: Context, evaluation: Evaluation, *, proven: str = "") -> str:
@@ -94,7 +84,7 @@ def _diagnosis(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
         ideal = macs * ctx.ticks_per_cycle / (ctx.cores * ctx.spec.mac_per_cycle(ctx.case.dtype))
         return "mmad", f"{share}, at {percent(float(ideal / stage))} of the Cube peak{_idle(ctx, plan)}"
     if name == "mte2":
-        kind, why = _why_mte2(ctx, evaluation)
+        kind, why = _why_mte2(ctx, plan)
         return kind, share + why
     if name == "fixpipe":
         if stage <= ctx.unaligned_ticks:
@@ -122,19 +112,18 @@ def _idle(ctx: Context, plan: Plan) -> str:
         return ""
     if used < ctx.cores:
         return f"; {used} of {ctx.cores} cores have work"
-    if "asw_basic" in (plan.branch, plan.inner_branch):
-        batch = 1 if plan.branch == "to_matmul" else ctx.batch
-        last = batch * (plan.m_cnt or 1) * (plan.n_cnt or 1) % ctx.cores
-        if last and (plan.tail_m or 1) * (plan.tail_n or 1) == 1:
+    if plan.tail_m == plan.tail_n == 1:  # rounds of blocks, the last one uncut
+        last = (plan.split_b or 1) * (plan.m_cnt or 1) * (plan.n_cnt or 1) % ctx.cores
+        if last:
             return f"; the last round gives work to {last} of {ctx.cores} cores"
     return ""
 
 
-def _why_mte2(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
-    plan = evaluation.plan
-    alg = _Loads()
-    BRANCH_OF[plan.branch].formula(alg, ctx, start(ctx, plan))
-    kind = _LOADS[max(range(len(alg.loads)), key=lambda i: alg.loads[i])]
+def _why_mte2(ctx: Context, plan: Plan) -> tuple[str, str]:
+    loads = loads_of(ctx, plan)
+    if loads is None:
+        raise InternalError(f"MTE2 is the bottleneck of {plan.branch}, which loads nothing into L1")
+    kind = loads.largest
     if kind == "hbm":
         return "hbm", "; HBM moves every byte once, that is the bound"
     if kind == "port":
@@ -142,39 +131,26 @@ def _why_mte2(ctx: Context, evaluation: Evaluation) -> tuple[str, str]:
     if kind == "floor":
         buffers = "1 L1 buffer leaves" if plan.l1_buffers == 1 else f"{plan.l1_buffers} L1 buffers leave"
         return "floor", f"; {buffers} it waiting for memory latency at every L1 step"
-    total_a, total_b, once_a, once_b = reads(ctx, plan)
-    again_a, again_b = (total_a - once_a) / (total_a + total_b), (total_b - once_b) / (total_a + total_b)
-    side, share = ("A", again_a) if again_a > again_b else ("B", again_b)
-    if share >= 0.1:
-        return f"again {side.lower()}", f"; {percent(share)} of the reads are re-reads of {side}"
+    operands = (("A", loads.reads_a), ("B", loads.reads_b))
+    again = {side: (reads.passed - reads.once) / loads.passed for side, reads in operands}
+    side = "A" if again["A"] > again["B"] else "B"
+    if again[side] >= 0.1:
+        return f"again {side.lower()}", f"; {percent(again[side])} of the reads are re-reads of {side}"
     if (plan.used_core_num or 0) < ctx.saturating:
         return "fixed", f"; {plan.used_core_num} cores do not saturate the memory, it takes {ctx.saturating}"
     rows = ", ".join(f"{row} B of {side}" for side, row in _rows(ctx, plan) if row < ctx.spec.row_efficiency[0][0])
     return ("rows", f"; short rows ({rows}) keep it below the memory's rate") if rows else ("rows", "")
 
 
-def reads(ctx: Context, plan: Plan) -> tuple[int, int, int, int]:
-    """Bytes of A and of B that are read into L1, and their own sizes."""
-    once_a, once_b = ctx.unique_a, ctx.unique_b
-    branch = plan.inner_branch or plan.branch
-    m_cnt, n_cnt = plan.m_cnt or 1, plan.n_cnt or 1
-    if branch == "iter_batch":
-        whole = plan.l1_form != "f"
-        return (once_a, once_b, once_a, once_b) if whole else (once_a * n_cnt, once_b * m_cnt, once_a, once_b)
-    if branch not in ("asw_basic", "stream_k"):
-        return once_a, once_b, once_a, once_b
-    times_a = 1 if plan.branch == "to_matmul" else ctx.batch // ctx.batch_a
-    times_b = 1 if plan.branch == "to_matmul" else ctx.batch // ctx.batch_b
-    used = plan.used_core_num or 1
-    total_a = once_a * (used if plan.full_load == "a" else n_cnt * times_a)
-    total_b = once_b * (used if plan.full_load == "b" else m_cnt * times_b)
-    return total_a, total_b, once_a, once_b
+def loads_of(ctx: Context, plan: Plan) -> Loads | None:
+    """What MTE2 reads and waits for in a plan; None of a branch without Cube work."""
+    return BRANCH_OF[plan.branch].formula(IntAlgebra(), ctx, start(ctx, plan)).loads
 
 
 def _rows(ctx: Context, plan: Plan) -> Iterator[tuple[str, int]]:
     """Contiguous bytes of a row that an L1 load of A and of B takes."""
     whole = plan.l1_form in ("a", "b", "c", "d")
-    streamed = plan.branch != "merge_batch" and not whole
+    streamed = plan.merge_b0 is None and not whole
     for side, along, extent, base in (
         ("A", ctx.trans_a, ctx.m, plan.base_m),
         ("B", not ctx.trans_b, ctx.n, plan.base_n),
@@ -190,8 +166,10 @@ def _rows(ctx: Context, plan: Plan) -> Iterator[tuple[str, int]]:
 
 def _less_read(ctx: Context, old: Plan, new: Plan) -> str:
     """By how much a change cuts the reads, when it does."""
-    before, after = sum(reads(ctx, old)[:2]), sum(reads(ctx, new)[:2])
-    return f" ({percent(1 - after / before)} less is read)" if after < 0.95 * before else ""
+    before, after = loads_of(ctx, old), loads_of(ctx, new)
+    if before is None or after is None or after.passed >= 0.95 * before.passed:
+        return ""
+    return f" ({percent(1 - after.passed / before.passed)} less is read)"
 
 
 def _what_is_full(evaluation: Evaluation) -> str:
@@ -218,7 +196,7 @@ def _difference(old: Plan, new: Plan) -> str:
     """The changed parameters: the first one instead of its old value, the others with it."""
     changed = [name for name in _SHOWN if getattr(old, name) != getattr(new, name)]
     changed = [name for name in changed if name != "used_core_num" or old.branch == "special"]
-    first, *others = changed
+    first, *others = changed or [name for name in PLAN_FIELDS if getattr(old, name) != getattr(new, name)]
     text = f"{first} {getattr(new, first)} instead of {getattr(old, first)}"
     if others:
         text += f" (with {', '.join(f'{name} {getattr(new, name)}' for name in others)})"

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...hardware import NpuSpec
 from ...models.context import Context
 from ...models.plan import BRANCHES, BranchName
-from ..result import CaseResult, Status
+from ..result import BranchResult, CaseResult
+from ..search.best import least_optimum, least_ticks, optimum_ticks
 
 if TYPE_CHECKING:
     from ..search.solve_branch import SolveOptions
@@ -68,11 +69,10 @@ def gap_of_result(result: CaseResult, spec: NpuSpec, options: SolveOptions | Non
     best = result.best
     if best is None or best.latency_ticks is None or result.winner is None:
         return None
-    ctx = Context.of(result.case, spec, result.rules, result.environment)  # type: ignore[arg-type]
+    ctx = Context.of(result.case, spec, result.rules, result.environment)
     if not result.pins and result.verdict == "proven" and set(result.branches) == set(BRANCHES):
-        known = [one.latency_ticks for one in result.branches.values() if one.latency_ticks is not None]
         own = best.latency_ticks
-        return Gap(ctx, own, own, min(known), roofline_ticks(ctx), traffic_ticks(ctx))
+        return Gap(ctx, own, own, least_ticks(result), roofline_ticks(ctx), traffic_ticks(ctx))
     return gap_of(ctx, result.winner, best.latency_ticks, options)
 
 
@@ -81,44 +81,15 @@ def optima(ctx: Context, branch: BranchName, options: SolveOptions | None = None
 
     Kept in the context, so that many plans of a case cost one solve.
     """
-    from ..search.solve_branch import SolveOptions  # loads OR-Tools, which the bounds below do not need
+    from ..search.solve_branch import SolveOptions, solve_branch  # OR-Tools, which the bounds below do not need
 
     options = SolveOptions(time_limit=options.time_limit if options else 60.0, tie_break=False, explain=False)
-    solved: dict[BranchName, _Known] = ctx.memo.setdefault("optima", {})
+    solved: dict[BranchName, BranchResult] = ctx.memo.setdefault("optima", {})
     if branch not in solved:
-        solved[branch] = _solve(ctx, branch, options, None)
+        solved[branch] = solve_branch(ctx, branch, options).result
     if "least" not in ctx.memo:
-        ctx.memo["least"] = _least(ctx, options, solved)
-    return solved[branch].ticks, ctx.memo["least"]
-
-
-@dataclass(frozen=True)
-class _Known:
-    """Optimum of a branch: proven or not, ticks when there is one that counts."""
-
-    proven: bool
-    ticks: int | None
-
-
-def _least(ctx: Context, options: SolveOptions, solved: dict[BranchName, _Known]) -> int | None:
-    """Least optimum; a branch is left once it is shown to be no faster than the best so far."""
-    known = list(solved.values())
-    for name in BRANCHES:
-        if name not in solved:
-            best = min((one.ticks for one in known if one.ticks is not None), default=None)
-            known.append(_solve(ctx, name, options, None if best is None else best - 1))
-    if not all(one.proven for one in known):
-        return None
-    return min((one.ticks for one in known if one.ticks is not None), default=None)
-
-
-def _solve(ctx: Context, name: BranchName, options: SolveOptions, above: int | None) -> _Known:
-    from ..search.solve_branch import solve_branch
-
-    result = solve_branch(ctx, name, options, above).result
-    if result.status in (Status.FEASIBLE, Status.UNKNOWN):
-        return _Known(False, None)
-    return _Known(True, result.latency_ticks if result.status is Status.OPTIMAL else None)
+        ctx.memo["least"] = least_optimum(ctx, options, solved)
+    return optimum_ticks(solved[branch]), ctx.memo["least"]
 
 
 # -- bounds

@@ -8,40 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from ...models.algebra import RuleCheck
 from ...models.branches import BRANCH_OF, Structure
 from ...models.branches.base import Decision
 from ...models.context import Context
 from ...models.evaluation import Evaluation, evaluate_plan, plan_checks
+from ...models.fields import decided_value, fields_of
 from ...models.pins import PinnedBranch, parse_pins
 from ...models.plan import BRANCHES, BranchName, Plan
 from ...models.points import Points, lower_bounds, narrowed
 from ..result import BranchResult, ConflictMember
-from ..search.solve_branch import SolveOptions, solve_branch
+from ..search.best import evaluations, fastest, solve_branches, to_equal
+from ..search.solve_branch import SolveOptions
 
 __all__ = ["Judgement", "deciding_fields", "judge"]
-
-_TILE: Final = ("base_m", "base_n", "base_k")
-_BUFFERS: Final = ("l0_buffers", "l0c_buffers", "l1_buffers", "fixpipe_unitflag")
-_DECIDING: Final[dict[str, tuple[str, ...]]] = {
-    "special": ("used_core_num", "base_m", "base_n", "ub_buffers"),
-    "iter_batch": (*_TILE, *_BUFFERS, "l1_form", "full_load", "iter_l1", "iter_l0"),
-    "merge_batch": ("merge_b0", "b_l1", "base_k", "step_ka", *_BUFFERS),
-    "asw_basic": (*_TILE, *_BUFFERS, "full_load", "tail_m", "tail_n"),
-    "stream_k": ("grid_b", "grid_m", "grid_n", "grid_k", "single_core_k", *_TILE, *_BUFFERS, "step_ka", "step_kb"),
-}
-#: Fields that are used as they are when given, and follow from the others when not.
-_EITHER: Final[dict[str, tuple[str, ...]]] = {
-    "asw_basic": ("swizzle_w",),
-    "stream_k": ("single_core_m", "single_core_n", "single_core_k"),
-}
-#: Plan field of a decision whose name differs.
-_FIELD_OF: Final = {
-    "um": "base_m", "un": "base_n", "uk": "base_k", "used": "used_core_num", "rows": "base_m", "runs": "base_n",
-    "step_k": "step_ka",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,21 +55,7 @@ class Judgement:
 
 def deciding_fields(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Fields that must be given for a plan to be complete; the others follow from them."""
-    branch = given["branch"]
-    if branch == "to_matmul":
-        inner = given.get("inner_branch")
-        return ("inner_branch", *(deciding_fields({**given, "branch": inner}) if inner else ()))
-    fields = list(_DECIDING[branch])
-    side = given.get("full_load")
-    if branch == "asw_basic":
-        fields += [f"step_k{operand}" for operand in "ab" if operand != side]
-    elif branch == "iter_batch":
-        form = given.get("l1_form")
-        if form in ("c", "d"):
-            fields.append("step_n" if side == "a" else "step_m")
-        elif form in ("e", "f"):
-            fields += ["step_ka", "step_kb"]
-    return tuple(fields)
+    return BRANCH_OF[given["branch"]].deciding(given)
 
 
 def judge(ctx: Context, given: Mapping[str, Any], options: SolveOptions | None = None) -> Judgement:
@@ -123,10 +91,10 @@ def _sides(check: RuleCheck) -> str:
 def _contradictions(given: Mapping[str, Any], plan: Plan) -> Iterator[tuple[str, Any, Any]]:
     """Given fields that are not what follows from the deciding ones: (field, given, follows)."""
     kept = {*deciding_fields(given), *_either(given), "branch"}
-    fixed = _fixed_by_form(given)
+    forced = BRANCH_OF[given["branch"]].forced(given)
     for field, value in given.items():
-        if field in fixed:
-            follows = fixed[field]
+        if field in forced:
+            follows = forced[field]
         elif field in kept:
             continue
         else:
@@ -136,39 +104,23 @@ def _contradictions(given: Mapping[str, Any], plan: Plan) -> Iterator[tuple[str,
 
 
 def _either(given: Mapping[str, Any]) -> tuple[str, ...]:
-    return _EITHER.get(given.get("inner_branch") or given["branch"], ())
-
-
-def _fixed_by_form(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the L1 form of iter_batch leaves no choice in."""
-    if given.get("branch") != "iter_batch":
-        return {}
-    form = given["l1_form"]
-    fixed: dict[str, Any] = {} if form == "b" else {"iter_l1": 1, "iter_l0": 1}
-    if form not in ("c", "d"):
-        fixed["full_load"] = "none"
-    elif given["full_load"] == "none":
-        fixed["full_load"] = "a or b"
-    if form == "a":
-        fixed["l1_buffers"] = 1
-    return fixed
+    return BRANCH_OF[given["branch"]].solving(given).facts.either
 
 
 # -- partial plans
 def _partial(ctx: Context, given: Mapping[str, Any], options: SolveOptions) -> Judgement:
     pins = parse_pins([f"{field}={value}" for field, value in given.items() if field != "branch"])
     names = [given["branch"]] if given.get("branch") else list(BRANCHES)
-    options = replace(options, pins=pins)
-    solved = {name: solve_branch(ctx, name, options) for name in names}
-    found = {name: s.evaluation for name, s in solved.items() if s.evaluation is not None}
-    if not found:
+    solved = solve_branches(ctx, names, replace(options, pins=pins), to_equal)
+    found = evaluations(solved)
+    name = fastest(found)
+    if name is None:
         first = solved[names[0]].result if len(names) == 1 else None
         members = (first.conflict or []) if first is not None else _shared_conflict([s.result for s in solved.values()])
         members = sorted(members, key=lambda member: member.kind == "pin")
         texts, rules = tuple(_member(m) for m in members), tuple(m.rule for m in members)
         open_ = any(s.result.status == "unknown" for s in solved.values())
         return Judgement(names[0] if len(names) == 1 else None, None, texts, rules, open=open_)
-    name = min(found, key=lambda branch: found[branch].ticks)
     chosen: tuple[str, ...] = ("branch",) if "branch" not in given else ()
     chosen += tuple(_chosen(ctx, {**given, "branch": name}, found[name].plan))
     # A pin can carry a buffer count that no plan may have; that is a rule on the plan alone.
@@ -220,7 +172,7 @@ def _possible(ctx: Context, given: Mapping[str, Any], missing: list[str]) -> dic
         if any(not decision.domain() for decision in decisions):
             continue
         for decision in decisions:
-            for field in (_FIELD_OF.get(decision.name, decision.name), *_parts(decision)):
+            for field in fields_of(decision.name):
                 if field in found:
                     found[field] |= set(decision.domain())
         for field, value in structure.constants.items():
@@ -233,14 +185,7 @@ def _fits(structure: Structure, given: Mapping[str, Any]) -> bool:
     return all(given.get(name, value) == value for name, value in structure.constants.items())
 
 
-def _parts(decision: Decision) -> tuple[str, ...]:
-    return ("step_m", "step_n") if decision.name == "step_part" else ()
-
-
 def _given_values(ctx: Context, decision: Decision, given: Mapping[str, Any]) -> Decision:
     """The decision at its given value, where the field is the decision itself."""
-    atom = {"um": 16, "un": 16, "uk": ctx.atom_k}.get(decision.name, 1)
-    value = given.get(_FIELD_OF.get(decision.name, decision.name))
-    if not isinstance(value, int) or decision.name == "runs" or value % atom:
-        return decision
-    return Decision(decision.name, value // atom, value // atom, (value // atom,))
+    value = decided_value(ctx, decision.name, given)
+    return decision if value is None else Decision(decision.name, value, value, (value,))

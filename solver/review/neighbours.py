@@ -13,26 +13,10 @@ from ...models.evaluation import Evaluation, evaluate_values, plan_checks
 from ...models.plan import Plan
 from ...models.rules import OPERATORS
 
-__all__ = ["Broken", "Change", "Legal", "best_change", "field_of", "shown", "start", "ticks_of"]
+__all__ = ["Broken", "Change", "Legal", "best_change", "shown", "start", "ticks_of"]
 
 #: A change that gains less is none.
 _LEAST_GAIN: Final = 0.0005
-#: Plan field of a decision whose name differs.
-_FIELD_OF: Final = {
-    "um": "base_m", "un": "base_n", "uk": "base_k", "used": "used_core_num", "rows": "base_m", "runs": "base_n",
-    "step_k": "step_ka",
-}  # fmt: skip
-#: Constants that change together: one is only there for the other.
-_TOGETHER: Final = (
-    ("l0c_buffers", {"l0c_buffers", "fixpipe_unitflag"}),
-    ("fixpipe_unitflag", {"fixpipe_unitflag"}),
-    ("l1_form", {"l1_form", "full_load"}),
-    ("full_load", {"full_load"}),
-    ("l0_buffers", {"l0_buffers"}),
-    ("inner_branch", {"inner_branch"}),
-)
-#: Extents of a StreamK slice that follow from its grid.
-_OF_GRID: Final = {"grid_m": "single_m", "grid_n": "single_n", "grid_k": "single_core_k"}
 #: Domains above this are sampled: no branch's time depends on so long a domain but through a few classes.
 _DENSE: Final = 512
 
@@ -110,13 +94,6 @@ def ticks_of(ctx: Context, branch: Branch, values: Mapping[str, Any], *, strict:
         return None
 
 
-def field_of(name: str, values: Mapping[str, Any]) -> str:
-    """Plan field of a decision."""
-    if name == "step_part":
-        return "step_n" if values["full_load"] == "a" else "step_m"
-    return _FIELD_OF.get(name, name)
-
-
 def best_change(ctx: Context, evaluation: Evaluation, plan: Plan) -> Change | None:
     """The single change that gains most: in time, or for a plan that breaks rules, the fastest legal plan it leads to.
 
@@ -130,7 +107,7 @@ def best_change(ctx: Context, evaluation: Evaluation, plan: Plan) -> Change | No
     best: tuple[int, int, int] | None = None
     found: tuple[str, dict[str, Any]] | None = None
     for order, (name, values) in enumerate(_moves(ctx, branch, here)):
-        if misfits - {field_of(name, values), name}:
+        if misfits - {branch.field_of(name, values), name}:
             continue
         ticks = ticks_of(ctx, branch, values, strict=strict)
         if ticks is None:
@@ -145,7 +122,7 @@ def best_change(ctx: Context, evaluation: Evaluation, plan: Plan) -> Change | No
         return None
     name, values = found
     changed = evaluate_values(ctx, branch, values)
-    field = field_of(name, values)
+    field = branch.field_of(name, values)
     return Change(field, getattr(plan, field), getattr(changed.plan, field), evaluation.ticks, changed)
 
 
@@ -156,20 +133,20 @@ def _moves(ctx: Context, branch: Branch, here: Mapping[str, Any]) -> Iterator[tu
         differs = {name for name, value in structure.constants.items() if here.get(name) != value}
         if not differs:
             for decision in structure.decisions:
-                dropped = _OF_GRID.get(decision.name)
+                dropped = branch.facts.follows.get(decision.name)
                 kept = {name: value for name, value in here.items() if name != dropped}
                 for value in _values(decision.domain()):
                     if value != here.get(decision.name) and (decision.name, value) not in seen:
                         seen.add((decision.name, value))
                         yield decision.name, {**kept, decision.name: value}
             continue
-        name = next((name for name, together in _TOGETHER if name in differs <= together), None)
+        name = next((moved[0] for moved in branch.facts.moves if moved[0] in differs <= set(moved)), None)
         if name is not None and all(here.get(decision.name) is not None for decision in structure.decisions):
             yield name, {**here, **structure.constants}
-    if here.get("swizzle_w") is not None:
-        for window in ctx.windows:
-            if window != here["swizzle_w"]:
-                yield "swizzle_w", {**here, "swizzle_w": window}
+    for name, options in branch.solving(here).alternatives(ctx).items():
+        for value in options if here.get(name) is not None else ():
+            if value != here[name]:
+                yield name, {**here, name: value}
 
 
 def _values(domain: Any) -> Any:

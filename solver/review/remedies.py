@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ...models.branches import BRANCH_OF
@@ -27,7 +27,7 @@ def faster_plan(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation |
     branch = BRANCH_OF[evaluation.plan.branch]
     here = start(ctx, evaluation.plan)
     # What a plan need not say follows anew; it would tie the changed plan to the old tile.
-    here.update(dict.fromkeys(here.keys() & {"swizzle_w", "single_m", "single_n"}))
+    here.update(dict.fromkeys(here.keys() & branch.solving(here).open_values(here)))
     best, found = int(evaluation.ticks * (1 - _LEAST_GAIN)), None
     for change in _moves(here, kind):
         values = {**here, **change}
@@ -42,42 +42,110 @@ def faster_plan(ctx: Context, evaluation: Evaluation, kind: str) -> Evaluation |
     return better if better.feasible and better.ticks < evaluation.ticks else None
 
 
-def _moves(here: Values, kind: str) -> Iterator[Values]:
-    """Changes worth a try for a kind of bottleneck, the most likely first."""
+# -- moves: each yields the changes it can make here
+def _both_l0_buffers(here: Values) -> Iterator[Values]:
     if here.get("l0_buffers") == 1:
         yield {"l0_buffers": 2}
+
+
+def _unit_flag(here: Values) -> Iterator[Values]:
     if here.get("l0c_buffers") == 1 and not here.get("fixpipe_unitflag"):
         yield {"fixpipe_unitflag": 1}
-    if here.get("l1_buffers") == 1 or kind == "floor":
+
+
+def _second_l1_buffer(here: Values) -> Iterator[Values]:
+    if here.get("l1_buffers") == 1:
+        yield {"l1_buffers": 2}
+
+
+def _more_l1_buffers(here: Values) -> Iterator[Values]:
+    if here.get("l1_buffers") != 1:
         yield {"l1_buffers": min(4, 2 * (here.get("l1_buffers") or 1))}
-    if kind == "serial" and (here.get("iter_l1") or 1) > 1:
+
+
+def _smaller_groups(here: Values) -> Iterator[Values]:
+    if (here.get("iter_l1") or 1) > 1:
         yield from ({"iter_l1": max(1, here["iter_l1"] // part)} for part in (2, 4, 8, 16, 32))
-    if kind in ("serial", "port", "mte1") and here.get("merge_b0"):
+
+
+def _merged_batches(here: Values) -> Iterator[Values]:
+    if here.get("merge_b0"):
         yield {"merge_b0": 2 * here["merge_b0"], "b_l1": max(2 * here["merge_b0"], here["b_l1"])}
         yield {"b_l1": here["merge_b0"]}
-    larger = [{name: times * here[name]} for times in (2, 4) for name in ("um", "un") if here.get(name)]
-    smaller = [{name: -(-here[name] // 2)} for name in ("um", "un") if (here.get(name) or 1) > 1]
-    if kind in ("again a", "again b", "port", "mte1", "floor", "fixpipe"):
-        yield from larger
-    if kind == "fixpipe" and here.get("iter_l0"):
+
+
+def _larger_tile(here: Values) -> Iterator[Values]:
+    yield from ({name: times * here[name]} for times in (2, 4) for name in ("um", "un") if here.get(name))
+
+
+def _more_batches_in_l0(here: Values) -> Iterator[Values]:
+    if here.get("iter_l0"):
         yield {"iter_l0": 2 * here["iter_l0"]}
-    if kind in ("mmad", "fixed", "port", "fixpipe", "serial"):
-        yield from smaller
-    steps = [name for name in ("step_ka", "step_kb", "step_k") if here.get(name)]
-    if kind in ("rows", "floor", "fixed", "serial") and steps:
+
+
+def _smaller_tile(here: Values) -> Iterator[Values]:
+    yield from ({name: -(-here[name] // 2)} for name in ("um", "un") if (here.get(name) or 1) > 1)
+
+
+def _steps(here: Values) -> list[str]:
+    """Steps along K that the plan has."""
+    return [name for name in ("step_ka", "step_kb", "step_k") if here.get(name)]
+
+
+def _other_l1_depth(here: Values) -> Iterator[Values]:
+    if steps := _steps(here):
         yield {name: 2 * here[name] for name in steps}
         yield {name: max(1, here[name] // 2) for name in steps}
-    if kind in ("again a", "again b", "rows"):
-        yield from ({name: 2 * here[name]} for name in steps)
-    if kind in ("mmad", "mte1") and here.get("uk"):
-        yield {"uk": 2 * here["uk"], **{name: -(-here[name] // 2) for name in steps}}
-    if kind in ("fixed", "reduce") and here.get("grid_k"):
+
+
+def _one_deeper_part(here: Values) -> Iterator[Values]:
+    yield from ({name: 2 * here[name]} for name in _steps(here))
+
+
+def _deeper_tile(here: Values) -> Iterator[Values]:
+    if here.get("uk"):
+        yield {"uk": 2 * here["uk"], **{name: -(-here[name] // 2) for name in _steps(here)}}
+
+
+def _other_k_slices(here: Values) -> Iterator[Values]:
+    if here.get("grid_k"):
         yield {"grid_k": 2 * here["grid_k"], "single_core_k": None}
         yield {"grid_k": max(2, here["grid_k"] // 2), "single_core_k": None}
+
+
+def _more_vector_cores(here: Values) -> Iterator[Values]:
     if here.get("used"):
         yield {"used": 2 * here["used"]}
 
 
+_AGAIN: Final = ("again a", "again b")
+#: Kinds of bottleneck (none: every kind) and what may help them, the most likely first.
+_MOVES: Final[tuple[tuple[tuple[str, ...], Callable[[Values], Iterator[Values]]], ...]] = (
+    ((), _both_l0_buffers),
+    ((), _unit_flag),
+    ((), _second_l1_buffer),
+    (("floor",), _more_l1_buffers),
+    (("serial",), _smaller_groups),
+    (("serial", "port", "mte1"), _merged_batches),
+    ((*_AGAIN, "port", "mte1", "floor", "fixpipe"), _larger_tile),
+    (("fixpipe",), _more_batches_in_l0),
+    (("mmad", "fixed", "port", "fixpipe", "serial"), _smaller_tile),
+    (("rows", "floor", "fixed", "serial"), _other_l1_depth),
+    ((*_AGAIN, "rows"), _one_deeper_part),
+    (("mmad", "mte1"), _deeper_tile),
+    (("fixed", "reduce"), _other_k_slices),
+    ((), _more_vector_cores),
+)
+
+
+def _moves(here: Values, kind: str) -> Iterator[Values]:
+    """Changes worth a try for a kind of bottleneck, the most likely first."""
+    for kinds, move in _MOVES:
+        if not kinds or kind in kinds:
+            yield from move(here)
+
+
+# -- room for a move
 def make_room(ctx: Context, name: BranchName, values: Values) -> int | None:
     """Time of the point after making room for it; ``values`` is changed on the way. None when there is no room."""
     branch = BRANCH_OF[name]
@@ -92,7 +160,7 @@ def make_room(ctx: Context, name: BranchName, values: Values) -> int | None:
 
 def _repair(values: Values, rule: str) -> bool:
     """Change what a rule leaves room for; False when nothing is known to help."""
-    steps = [name for name in ("step_ka", "step_kb", "step_k") if values.get(name)]
+    steps = _steps(values)
     if rule == "cap.l0c" and values["l0c_buffers"] == 2:
         values |= {"l0c_buffers": 1, "fixpipe_unitflag": 1}
     elif rule in ("cap.l0a", "cap.l0b") and values["uk"] > 1:

@@ -101,7 +101,7 @@ def difference(results: Mapping[Profile, CaseResult], profile: Profile, spec: Np
         assert held.best is not None
         cost = (held.best.latency_us or 0.0) - (free.best.latency_us or 0.0)
     if before is not None:
-        ctx = Context.of(free.case, spec, profile, held.environment)  # type: ignore[arg-type]
+        ctx = Context.of(free.case, spec, profile, held.environment)
         checks = evaluate_plan(ctx, before).violations
         broken = tuple({check.rule: check for check in checks}.values())
     return Difference(profile, (free.winner, held.winner), fields, cost, broken)

@@ -16,8 +16,10 @@ import numpy as np
 
 from ...hardware.errors import InternalError
 from ...models.branches import Branch, Decision, Structure
+from ...models.branches.base import Facts
 from ...models.context import Context
-from ...models.evaluation import PREFERENCE, Evaluation, evaluate_values
+from ...models.evaluation import Evaluation, evaluate_values
+from ...models.fields import PREFERENCE
 from ...models.points import Array, Points, evaluate_points, least_count, lower_bounds, narrowed, reachable
 from ..cpsat.algebra import CpAlgebra
 from ..cpsat.linear import Lin, high, low
@@ -34,14 +36,7 @@ _DEEP = 8_000
 _NEVER = 2**62
 _TABLE = 4000
 _RADIX_LIMIT = 2**50
-_DENSE = 16
-#: Decisions that the beam completes together, in this order.
-_BEAM_GROUPS = (
-    ("um", "un"),
-    ("uk", "l1_buffers", "ub_buffers", "iter_l1", "rows", "runs", "b_l1"),
-    ("step_ka", "step_kb", "step_k", "step_part", "iter_l0"),
-    ("tail_m", "tail_n"),
-)
+_DENSE, _SPARSE = 16, 4
 
 
 @dataclass
@@ -79,7 +74,6 @@ class SearchLog:
     """What the search did: models solved, and the reason each other part was left out."""
 
     solved: int = 0
-    pruned: int = 0
     models: list[Model] = field(default_factory=list)
     last: Model | None = None
 
@@ -186,10 +180,11 @@ class BranchSearch:
         """Complete the most promising points, some decisions at a time, keeping the best by bound."""
         points = points.take(np.arange(min(_BEAM, points.size)))
         free = [d for d in structure.decisions if d.name not in points.columns]
-        for group in _grouped(free):
+        facts = self.branch.facts
+        for group in _grouped(facts, free):
             if not points.size:
                 return
-            points = points.expand([d.name for d in group], _combinations(group))
+            points = points.expand([d.name for d in group], _combinations(facts, group))
             bounds, alive = lower_bounds(self.ctx, self.branch, structure, points)
             keep = np.flatnonzero(alive)
             points = points.take(keep[np.argsort(bounds[keep], kind="stable")[:_BEAM]])
@@ -390,27 +385,27 @@ class BranchSearch:
             self.best = Found(self.best.structure, self.best.values, double)
 
 
-def _grouped(decisions: Sequence[Decision]) -> Iterable[list[Decision]]:
-    """Decisions that the beam completes together."""
-    for together in _BEAM_GROUPS:
+def _grouped(facts: Facts, decisions: Sequence[Decision]) -> Iterable[list[Decision]]:
+    """Decisions that the beam completes together; those in no group come last, one at a time."""
+    for together in (*facts.beam, *((d.name,) for d in decisions if not any(d.name in names for names in facts.beam))):
         group = [d for d in decisions if d.name in together]
         if group:
             yield group
 
 
-def _samples(decision: Decision) -> list[int]:
+def _samples(decision: Decision, dense: int) -> list[int]:
     """Values of a decision that the beam tries: the small ones, then ever sparser, and the largest."""
     domain = decision.domain()
-    dense = 4 if decision.name.startswith("tail") else _DENSE
     if len(domain) <= dense:
         return list(domain)
     sparse = [m << e for m in (2, 3) for e in range(40) if dense < m << e < decision.hi]
     return sorted({*domain[:dense], *sparse, decision.hi})
 
 
-def _combinations(decisions: Sequence[Decision]) -> Array:
+def _combinations(facts: Facts, decisions: Sequence[Decision]) -> Array:
     """Every combination of the samples of some decisions, one row each."""
-    return np.asarray(list(product(*(_samples(d) for d in decisions))), dtype=np.int64)
+    samples = (_samples(d, _SPARSE if d.name in facts.sparse else _DENSE) for d in decisions)
+    return np.asarray(list(product(*samples)), dtype=np.int64)
 
 
 def _radix_groups(levels: Sequence[tuple[Any, int]]) -> Iterable[Lin]:

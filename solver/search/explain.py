@@ -26,14 +26,6 @@ from ..cpsat.run import Budget, Verdict, run_held, run_unpresolved
 from ..result import Conflict, ConflictMember
 from .branch_search import BranchSearch
 
-#: Case rules without which a branch has no formulas at all.
-_FATAL = (
-    "entry.k_at_least_2",
-    "entry.output_not_empty",
-    "entry.k_at_most_1",
-    "entry.batch_to_fold",
-    "entry.fold_one_side",
-)
 #: Kinds in the order in which members are tried for removal: what is left last is what engineers act on.
 _REMOVAL = ("cover", "buffer", "step", "policy", "entry", "align", "pin", "cap")
 _MOST_CONFLICTS = 3
@@ -176,7 +168,8 @@ class Explainer:
 
     def conflicts(self, most: int = _MOST_CONFLICTS) -> list[Conflict]:
         """Up to ``most`` disjoint minimal conflicts with their repairs; empty when the branch is feasible."""
-        fatal = [rule for rule in _FATAL if rule in self.entry and not self.entry[rule].holds]
+        hopeless = self.branch.facts.no_formula
+        fatal = [rule for rule, check in self.entry.items() if rule in hopeless and not check.holds]
         if fatal:
             return [self._conflict(frozenset({rule})) for rule in fatal[:most]]
         found: list[Conflict] = []
@@ -228,7 +221,7 @@ class Explainer:
     # -- least relaxations
     def relaxation(self, rule: str) -> Relaxation:
         """Least change of one rule alone, all others kept, that leaves a plan."""
-        if rule in _FATAL:
+        if rule in self.branch.facts.no_formula:
             return Relaxation(False, "no tiling of this branch can change it")
         rest = self.minimal(self.all_rules - {rule})
         if rest is not None:

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ...hardware.errors import InternalError
-from ...models.algebra import IntAlgebra, RuleCheck
-from ...models.branches import BRANCH_OF, Branch
 from ...models.context import Context
 from ...models.evaluation import Evaluation
-from ...models.pins import Pin, PinnedBranch
+from ...models.pins import Pin
 from ...models.plan import BranchName
 from ..cpsat.errors import RowOverflow, TooHard
 from ..cpsat.run import Budget, Model, Verdict, model_text
 from ..result import BranchResult, Status
 from .branch_search import BranchSearch
+from .branches import asked_branch, breaks_entry
 from .evidence import write_evidence
 from .explain import Explainer
 
@@ -46,18 +45,6 @@ class Solved:
     evaluation: Evaluation | None = None
     bound_ticks: int | None = None
     models: list[Model] = field(default_factory=list)
-
-
-def entry_checks(ctx: Context, name: BranchName) -> tuple[RuleCheck, ...]:
-    """Rules of a branch that depend on the case alone."""
-    alg = IntAlgebra()
-    BRANCH_OF[name].entry(alg, ctx)
-    return tuple(alg.checks)
-
-
-def breaks_entry(ctx: Context, name: BranchName) -> bool:
-    """Whether a rule that depends on the case alone rules the branch out."""
-    return any(not check.holds for check in entry_checks(ctx, name))
 
 
 def _explained(
@@ -132,8 +119,7 @@ def _solve_branch(ctx: Context, name: BranchName, options: SolveOptions, stop_ab
 
     if breaks_entry(ctx, name):
         return done(Status.INFEASIBLE, **_explained(ctx, name, options))
-    branch: Branch = PinnedBranch(BRANCH_OF[name], options.pins) if options.pins else BRANCH_OF[name]
-    budget = Budget.of(options.time_limit)
+    branch, budget = asked_branch(name, options.pins), Budget.of(options.time_limit)
     search: BranchSearch | None = None
     try:
         search = BranchSearch(ctx, branch, budget, keep_models=options.dump_models is not None)

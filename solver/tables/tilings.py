@@ -11,7 +11,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ...hardware.errors import InputError
+from ...models.branches import BRANCH_OF
 from ...models.case import explain_validation
+from ...models.fields import FIELDS
 from ...models.plan import PLAN_FIELDS, Plan
 from .cells import did_you_mean
 from .frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, read_records
@@ -19,7 +21,7 @@ from .frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, read_records
 __all__ = ["CaseIndex", "TextTable", "check_header", "plan_fields", "read_table"]
 
 #: Fields that may be 0.
-_ZERO: Final = ("fixpipe_unitflag", "iterate_order", "workspace_bytes")
+_ZERO: Final = frozenset(field.name for field in FIELDS.values() if field.least == 0)
 _MOST: Final = 2**40
 
 
@@ -89,7 +91,7 @@ def plan_fields(texts: Mapping[str, Any]) -> dict[str, Any]:
         name, message = explain_validation(error)
         raise InputError(message, column=name) from None
     fields = {name: getattr(plan, name) for name in PLAN_FIELDS if name in given}
-    empty_ok = fields.get("branch") in (None, "special")
+    empty_ok = "branch" not in fields or bool(BRANCH_OF[fields["branch"]].facts.zero)
     for name, value in fields.items():
         least = 0 if empty_ok or name in _ZERO else 1
         if isinstance(value, int) and not least <= value <= _MOST:

@@ -17,6 +17,13 @@ __all__ = ["write_words"]
 #: L2 policy of the inputs -> l2CacheDisable: 1 A passes L2 by, 2 B does, 3 both.
 _L2_DISABLE: Final = {"keep": 0, "stream_a": 1, "stream_b": 2, "stream": 3}
 
+_STRUCT_OF: Final = {
+    "iter_batch": "IterBatchBasic",
+    "merge_batch": "MergeBatchBasic",
+    "asw_basic": "MatMulV3Basic",
+    "stream_k": "MatMulV3Basic",
+}
+
 
 def write_words(case: BmmCase, plan: Plan, spec: NpuSpec, struct: str | None = None) -> list[int]:
     """Words of a plan; by default of the struct its branch is shipped with.
@@ -47,10 +54,6 @@ def write_words(case: BmmCase, plan: Plan, spec: NpuSpec, struct: str | None = N
 
 
 def _usual_struct(case: BmmCase, plan: Plan) -> str:
-    if plan.branch == "iter_batch":
-        return "IterBatchBasic"
-    if plan.branch == "merge_batch":
-        return "MergeBatchBasic"
     if plan.branch == "special":
         if case.k == 0:
             return "KEqualZero"
@@ -59,7 +62,10 @@ def _usual_struct(case: BmmCase, plan: Plan) -> str:
         )
     if plan.branch == "to_matmul":
         raise InputError("a folded case is another matmul; write the words of that one", column="branch")
-    return "MatMulV3Basic" if case.batch == 1 else "MatMulV3Basic+batch"
+    struct = _STRUCT_OF.get(plan.branch)
+    if struct is None:
+        raise InputError(f"no shipped kernel has branch {plan.branch}, so there is no struct for it", column="branch")
+    return f"{struct}+batch" if struct == "MatMulV3Basic" and case.batch > 1 else struct
 
 
 def _need(holds: bool, column: str, message: str) -> None:

@@ -26,7 +26,8 @@ from ortools.sat.python import cp_model
 from tileproof import BmmCase, solve
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.api import make_context
-from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from tileproof.solver.search.branches import breaks_entry
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 SIZES = Path(__file__).parent.parent / "data" / "bmm_sizes.csv"
 _HEADER = (

@@ -19,7 +19,7 @@ import pytest
 
 from tileproof.solver.batch import recommend as batch
 from tileproof.solver.pools import executors
-from tileproof.solver.pools.processes import Crash
+from tileproof.solver.pools.ordered_rows import Crash
 from tileproof.solver.tables.read import TextRows
 
 HEADER = "case_id,b,m,n,k,dtype,trans_b,pin_base_m"

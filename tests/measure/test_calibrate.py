@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,10 @@ def test_an_export_with_plans(tmp_path: Path, run: Any) -> None:
     assert answer.exit_code == 0, answer.stderr
     document = json.loads(answer.stdout)
     assert document["rows_with_assumed_tiling"] == 0
+    assert [note.partition(": ")[2] for note in document["notes"]] == [
+        "2 rows are left out, because the operator is no matmul: Add 1, Cast 1", "16 of 18 rows are used",
+    ]  # fmt: skip
+    assert all(f"note: {note}" in answer.stderr for note in document["notes"])
     low, high = (document["constants"]["mte1_load"][end] for end in ("low", "high"))
     assert low <= PLANTED["mte1_load"] <= high
 
@@ -199,3 +204,88 @@ def test_every_constant_can_be_set_and_read() -> None:
     faster_hbm = spec_at(SPEC, {constant(SPEC, "hbm"): 6.0})
     assert faster_hbm.l2_read_bytes_per_cycle >= faster_hbm.hbm_bytes_per_cycle
     assert np.isclose(float(faster_hbm.hbm_tb_s), 6.0)
+
+
+def measured(tmp_path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    return write_rows(tmp_path / "measured.csv", rows)
+
+
+def scattered(spread: float) -> list[dict[str, Any]]:
+    """Runs whose times are off by a factor that nothing about them explains, up and down in turn."""
+    rows = synthetic_rows(SPEC, 0, noise=0.0)
+    return [{**row, "latency_us": row["latency_us"] * spread ** (-1) ** i} for i, row in enumerate(rows)]
+
+
+def test_an_error_of_a_fifth_is_warned_of(tmp_path: Path, run: Any) -> None:
+    out = tmp_path / "chip.toml"
+    answer = run("calibrate", measured(tmp_path, scattered(1.3)), "--out", out, "--fit", "head,hbm", "--json")
+    assert answer.exit_code == 0, answer.stderr
+    document = json.loads(answer.stdout)
+    assert 20 <= document["mape_held_out_pct"] < 40
+    assert document["refused"] is None
+    assert "20 % or more; do not trust the chip" in document["warnings"][0]
+    assert "# Warning: runs held out are predicted with" in out.read_text()
+    assert "warning: runs held out are predicted with" in run(
+        "calibrate", tmp_path / "measured.csv", "--out", out, "--fit", "head,hbm"
+    ).stdout  # fmt: skip
+
+
+@pytest.mark.parametrize("folds", ["5", "0"])
+def test_an_error_of_two_fifths_is_refused(tmp_path: Path, run: Any, folds: str) -> None:
+    out, found = tmp_path / "chip.toml", tmp_path / "calibration.json"
+    out.write_text("another one")
+    arguments = ("--out", out, "--fit", "head,hbm", "--folds", folds)
+    answer = run("calibrate", measured(tmp_path, scattered(2.0)), *arguments, "--json")
+    assert answer.exit_code == 3
+    assert out.read_text() == "another one"
+    document = json.loads(answer.stdout)
+    judged = document["mape_in_sample_pct"] if folds == "0" else document["mape_held_out_pct"]
+    assert judged >= 40
+    assert f"chip.toml is not written: {document['refused']}" in answer.stderr
+    assert f"are predicted with {judged:.1f} % error, 40 % or more" in document["refused"]
+    assert "written:" not in run("calibrate", tmp_path / "measured.csv", *arguments).stdout
+    found.write_text(answer.stdout)
+    robust = run("solve", "-m", "64", "-n", "64", "-k", "64", "--robust", "--intervals", found)
+    assert robust.exit_code == 2
+    assert "is a calibration that was refused" in robust.stderr
+
+
+@pytest.mark.parametrize(("names", "value"), [("head,hbm", 0.2), ("hbm", 0.2), ("drain_rate,head", 5.0)])
+def test_a_rate_at_its_edge_is_refused(tmp_path: Path, run: Any, names: str, value: float) -> None:
+    rate = "drain_rate" if "drain" in names else "hbm"
+    rows = synthetic_rows(spec_at(SPEC, {constant(SPEC, rate): value}), 0, noise=0.01)
+    out = tmp_path / "chip.toml"
+    answer = run("calibrate", measured(tmp_path, rows), "--out", out, "--fit", names, "--json")
+    assert answer.exit_code == 3
+    assert not out.exists()
+    document = json.loads(answer.stdout)
+    assert document["refused"].startswith(f"{rate}: the fit runs it to the edge of its range (")
+    assert document["constants"][rate]["value"] == pytest.approx(float(constant(SPEC, rate).own) / 4, rel=2e-3)
+
+
+def test_an_interval_holds_the_doubt_about_a_partner(tmp_path: Path) -> None:
+    """The drain rate for any drain_fixed within its doubt, by fitting again with that one, lies in the interval."""
+    runs = read_runs(measured(tmp_path, synthetic_rows(SPEC, 0, noise=0.01)))
+    result = calibrate(runs, SPEC, Settings(("head", "drain_fixed", "drain_rate"), folds=0))
+    (rate,) = (one for one in result.fitted if one.constant.name == "drain_rate")
+    (partner,) = (p for p in rate.partners if p.constant.name == "drain_fixed")
+    assert "drain_fixed" in {one.constant.name for one in result.refused}
+    fixed = constant(SPEC, "drain_fixed")
+    ends = []
+    for side in (-1, 1):
+        spec = spec_at(SPEC, {fixed: fixed.own * (1 + side * partner.half_width)})
+        again = calibrate(runs, spec, Settings(("head", "drain_rate"), folds=0))
+        ends += [float(one.value) for one in again.fitted if one.constant.name == "drain_rate"]
+    assert rate.low < min(ends) < float(rate.value) < max(ends) < rate.high
+
+
+def test_intervals_hold_the_truth_when_a_partner_is_off(tmp_path: Path) -> None:
+    spec = spec_at(SPEC, {constant(SPEC, "drain_fixed"): 1.2 * 343})
+    found = []
+    for seed in range(6):
+        runs = read_runs(measured(tmp_path, synthetic_rows(spec, seed, noise=0.01)))
+        result = calibrate(runs, SPEC, Settings(folds=0))
+        assert "drain_fixed" in {one.constant.name for one in result.refused}
+        found += [one.low <= 50 <= one.high for one in result.fitted if one.constant.name == "drain_rate"]
+    assert len(found) == 6
+    assert sum(found) >= 5

@@ -99,9 +99,45 @@ def test_command_on_a_file(run: Any, tmp_path: Path) -> None:
     assert "left out: row 5" in answer.stdout
     assert picture.read_text().lstrip().startswith("<?xml")
     document = json.loads(run("validate", file, "--json").stdout)
+    assert document["notes"] == []
     assert document["sets"]["mine"]["n"] == 3
     assert not document["sets"]["mine"]["tiling_known"]  # one of its rows has no tile
     assert document["mape_known_pct"] is None
+
+
+def test_own_runs_are_scored_with_the_heads_of_the_shipped_ones(carried: Validation, run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    found = {}
+    for factor in (1.0, 1.3):
+        lines = FILE.splitlines()[:3]
+        own = [line.rpartition(",") for line in lines[1:]]
+        file.write_text("\n".join([lines[0], *(f"{rest},{factor * float(us)}" for rest, _, us in own)]))
+        document = json.loads(run("validate", file, "--json").stdout)
+        score, rows = document["sets"]["mine"], document["rows"]
+        assert score["shipped_head_us"] == round(carried.heads["profiler"], 4)
+        times = [(r["predicted_us"] - score["head_us"] + score["shipped_head_us"], r["measured_us"]) for r in rows]
+        by_hand = 100 * sum(abs(model / measured - 1) for model, measured in times) / len(times)
+        assert score["mape_shipped_head_pct"] == pytest.approx(by_hand, abs=2e-3)
+        assert document["mape_known_shipped_head_pct"] == score["mape_shipped_head_pct"]
+        found[factor] = score
+    assert found[1.0]["head_us"] != found[1.3]["head_us"]
+    assert "shipped runs %" in run("validate", file).stdout
+    assert f"| mine | {carried.heads['profiler']:.2f} |" in run("validate", file, "--markdown").stdout
+
+
+def test_a_shipped_set_is_not_judged_by_its_own_head(carried: Validation) -> None:
+    rows = [row for row in measurements() if row.set in ("catlass_aswt", "samples_db")]
+    found = validate(rows, with_shipped_heads=True)
+    others = [
+        p
+        for score in carried.sets
+        if score.role == "check" and score.environment == "profiler" and score.name != "catlass_aswt"
+        for p in score.predictions
+    ]
+    assert found.shipped["catlass_aswt"].head_us == best_head(others)
+    assert "samples_db" not in found.shipped  # the only shipped set of cold runs that counts
+    assert found.to_json()["mape_known_shipped_head_pct"] is None
+    assert not carried.shipped
 
 
 def test_command_draws_png(run: Any, tmp_path: Path) -> None:

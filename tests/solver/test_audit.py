@@ -10,8 +10,8 @@ import pytest
 
 from tileproof.hardware import get_spec
 from tileproof.models.evaluation import evaluate_plan
-from tileproof.solver.batch.recommend import settings_of
 from tileproof.solver.review.audit import Audited, AuditRow, audit_rows, markdown, read_audit, to_json
+from tileproof.solver.settings import settings_of
 
 SHIPPED = Path(__file__).parents[3] / "shared" / "data" / "shipped_tilings.csv"
 HEADER = "case_id,b,m,n,k,branch,base_m,base_n,base_k,step_ka,step_kb,l0_buffers,l0c_buffers,l1_buffers,fixpipe_unitflag,full_load,tail_m,tail_n\n"

@@ -27,7 +27,7 @@ from tileproof.hardware.errors import InputError
 from tileproof.models.case import make_case
 from tileproof.solver.pools import dask as module
 from tileproof.solver.pools.dask import ClusterPool
-from tileproof.solver.pools.processes import Crash
+from tileproof.solver.pools.ordered_rows import Crash
 
 PID = "__import__('os').getpid()"
 DIE = f"__import__('os').kill({PID}, 9)"

@@ -13,7 +13,8 @@ from tileproof.models.branches import BRANCH_OF
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.proof.enumerator import Enumerator
 from tileproof.solver.result import Status
-from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from tileproof.solver.search.branches import breaks_entry
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 _DEFAULT = {"to_matmul": 8, "iter_batch": 30, "stream_k": 25, "asw_basic": 25, "merge_batch": 40, "special": 40}
 

@@ -17,7 +17,7 @@ from tileproof.models.case import make_case
 from tileproof.models.context import Context
 from tileproof.models.evaluation import Evaluation, evaluate_plan, evaluate_values
 from tileproof.models.plan import Plan
-from tileproof.solver.review.advice import advice, reads
+from tileproof.solver.review.advice import advice, loads_of
 from tileproof.solver.review.neighbours import best_change
 from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
@@ -85,9 +85,11 @@ def test_re_reads_are_those_of_the_tile() -> None:
     assert best is not None
     small = best.model_copy(update={"base_m": 32, "tail_m": 1, "tail_n": 1, "swizzle_w": None})
     evaluation = evaluate_plan(ctx, small)
-    total_a, total_b, once_a, once_b = reads(ctx, evaluation.plan)
+    loads = loads_of(ctx, evaluation.plan)
+    assert loads is not None
+    total_a, total_b, once_b = loads.reads_a.passed, loads.reads_b.passed, loads.reads_b.once
     assert (total_b, once_b) == (128 * ctx.unique_b, ctx.unique_b)
-    assert (total_a, once_a) == (evaluation.plan.n_cnt * ctx.unique_a, ctx.unique_a)  # type: ignore[operator]
+    assert (total_a, loads.reads_a.once) == (evaluation.plan.n_cnt * ctx.unique_a, ctx.unique_a)  # type: ignore[operator]
     text = advice(ctx, evaluation)
     share = round(100 * (total_b - once_b) / (total_a + total_b))
     assert f"{share} % of the reads are re-reads of B; base_m " in text

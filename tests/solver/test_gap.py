@@ -18,7 +18,7 @@ from tileproof.models.context import Context
 from tileproof.models.evaluation import evaluate_values
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.review.gap import LEVELS, gap_of, gap_of_result, roofline_ticks, traffic_bytes, traffic_ticks
-from tileproof.solver.search.solve_branch import breaks_entry
+from tileproof.solver.search.branches import breaks_entry
 
 
 def check_bounds(ctx: Context, wanted: int) -> int:

@@ -16,7 +16,8 @@ from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.api import solve
 from tileproof.solver.proof.certificate import check_certificate, make_certificate
 from tileproof.solver.proof.enumerator import Enumerator
-from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from tileproof.solver.search.branches import breaks_entry
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 
 
 @pytest.mark.parametrize("decision", [Decision("x", 2, 9), Decision("x", 1, 16, (1, 2, 4, 16))])

@@ -17,7 +17,7 @@ from tileproof.models.plan import BRANCHES
 from tileproof.solver import library as module
 from tileproof.solver.library import PlanLibrary, Question, canonical_case
 
-QUESTION = Question(get_spec("ascend950pr"), "none", "profiler", BRANCHES)
+QUESTION = Question(get_spec("ascend950pr"), "none", "profiler", tuple(BRANCHES))
 
 
 def plain(result: tileproof.CaseResult) -> dict[str, Any]:
@@ -69,13 +69,13 @@ def test_every_part_of_the_question_counts() -> None:
     case = make_case(m=8, n=8, k=8)
     spec = get_spec("ascend950pr")
     others = [
-        Question(get_spec("ascend950dt"), "none", "profiler", BRANCHES),
-        Question(spec.replace(name="ascend950pr_x", l1_bytes=262144), "none", "profiler", BRANCHES),
-        Question(spec, "v0.4", "profiler", BRANCHES),
-        Question(spec, "none", "cold", BRANCHES),
+        Question(get_spec("ascend950dt"), "none", "profiler", tuple(BRANCHES)),
+        Question(spec.replace(name="ascend950pr_x", l1_bytes=262144), "none", "profiler", tuple(BRANCHES)),
+        Question(spec, "v0.4", "profiler", tuple(BRANCHES)),
+        Question(spec, "none", "cold", tuple(BRANCHES)),
         Question(spec, "none", "profiler", ("asw_basic",)),
-        Question(spec, "none", "profiler", BRANCHES, ("base_m=16",)),
-        Question(spec, "none", "profiler", BRANCHES, all_branches=False),
+        Question(spec, "none", "profiler", tuple(BRANCHES), ("base_m=16",)),
+        Question(spec, "none", "profiler", tuple(BRANCHES), all_branches=False),
     ]
     keys = {question.key(case) for question in (QUESTION, *others)}
     assert len(keys) == len(others) + 1
@@ -116,7 +116,7 @@ from tileproof.solver.library import PlanLibrary, Question
 first = int(sys.argv[2])
 case = tileproof.BmmCase(m=16, n=16, k=16)
 result = tileproof.solve(case, rules="none", branches=["asw_basic"])
-question = Question(get_spec("ascend950pr"), "none", "profiler", BRANCHES)
+question = Question(get_spec("ascend950pr"), "none", "profiler", tuple(BRANCHES))
 with PlanLibrary(sys.argv[1]) as library:
     for m in range(first, first + 150):
         library.put(question, result.model_copy(update={"case": tileproof.BmmCase(m=m, n=16, k=16)}))

@@ -18,7 +18,8 @@ from tileproof.models.pins import parse_pin, parse_pins
 from tileproof.models.plan import BRANCHES, BranchName
 from tileproof.solver.proof.enumerator import Enumerator
 from tileproof.solver.result import Status
-from tileproof.solver.search.solve_branch import SolveOptions, breaks_entry, solve_branch
+from tileproof.solver.search.branches import breaks_entry
+from tileproof.solver.search.solve_branch import SolveOptions, solve_branch
 from tileproof.solver.tables.vendor_rows import read_vendor_row
 
 SHIPPED = Path(__file__).parents[3] / "shared" / "data" / "shipped_tilings.csv"

@@ -9,7 +9,8 @@ from operator import mul, truediv
 
 import pytest
 
-from tileproof.solver.pools.processes import Crash, WorkerPool, early_worker
+from tileproof.solver.pools.ordered_rows import Crash
+from tileproof.solver.pools.processes import WorkerPool, early_worker
 
 
 def test_results_come_in_input_order_for_any_number_of_workers() -> None:

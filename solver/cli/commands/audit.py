@@ -7,19 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_TIME_LIMIT,
-    Environment,
-    Hardware,
-    Jobs,
-    Rules,
-    TimeLimit,
-    seconds_of,
-)
+from ..option_groups import with_option_groups
+from ..options import Jobs, JudgeOptions
 
 
+@with_option_groups
 def audit(
     tilings: Annotated[
         Path,
@@ -33,10 +25,8 @@ def audit(
         Path | None,
         typer.Option(metavar="FILE", help="Where to write one row for each tiling: .csv, .jsonl or .parquet."),
     ] = None,
-    hardware: Hardware = DEFAULT_HARDWARE,
-    rules: Rules = "none",
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    *,
+    how: JudgeOptions,
     jobs: Jobs = None,
     resume: Annotated[
         bool,
@@ -49,8 +39,8 @@ def audit(
 
     Example: tileproof audit examples/tilings.csv --out audit.csv
     """
-    seconds = seconds_of(time_limit)
+    how.seconds()
     from .audit_run import AuditRequest, run
 
     request = AuditRequest(tilings=tilings, out=out, jobs=jobs, resume=resume, markdown=as_markdown, json=as_json)
-    raise typer.Exit(run(request, hardware, rules, environment, seconds))
+    raise typer.Exit(run(request, how))

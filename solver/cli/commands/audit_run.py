@@ -19,12 +19,12 @@ from ...batch.answers import CRASHED
 from ...batch.audit import PRELOAD, AuditAnswer, AuditSummary, audit_batch, audit_row
 from ...pools.executors import open_executor
 from ...review.audit import MARKDOWN_HEAD, OUT_COLUMNS, AuditReader
-from ...settings import Settings, settings_of
+from ...settings import Settings
 from ...tables.files import check_targets
 from ...tables.formats import format_of
 from ...tables.read import Scan, scan
 from ...tables.write import Draft, Table
-from ..options import jobs_of
+from ..options import RunOptions, jobs_of
 from ..progress import Progress
 from ..row_errors import RowErrors
 from ..run_progress import REPEAT, run_progress
@@ -50,7 +50,7 @@ class AuditRequest:
         return self.json or self.markdown or self.out is None
 
 
-def run(request: AuditRequest, hardware: str, rules: str, environment: str, time_limit: float) -> ExitCode:
+def run(request: AuditRequest, how: RunOptions) -> ExitCode:
     """Audit all tilings and show or write them.
 
     Raises:
@@ -62,7 +62,7 @@ def run(request: AuditRequest, hardware: str, rules: str, environment: str, time
     if request.out is not None:
         check_targets([request.out], request.tilings)
         format_of(request.out)
-    settings = settings_of(hardware, rules, environment, time_limit, all_branches=True)
+    settings = how.settings()
     found = scan(request.tilings, lambda: AuditReader(request.tilings, settings.spec).texts())
     if found is None and request.resume:
         raise InputError("--resume needs the tilings in a file, not in a pipe", file=request.tilings)

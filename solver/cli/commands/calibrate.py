@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..notes import say_note
+from ..notes import KeptNotes
 from ..options import DEFAULT_HARDWARE, Hardware
 from ..progress import Progress
+from ..shell import ExitCode, say_error
 
 if TYPE_CHECKING:
     from ...measure.calibration import Calibration
@@ -49,16 +50,17 @@ def calibrate(
 ) -> None:
     """Fit constants of the model to measured runs and write a chip file.
 
+    No chip is written (exit 3) when runs held out are predicted with 40 % error or more, or a rate leaves its range.
+
     Example: tileproof calibrate measured.csv --hardware ascend950pr --out my_chip.toml
     """
     from ....hardware import get_spec
     from ....hardware.errors import InputError
-    from ....models.case import make_case
-    from ...api import make_context
     from ...measure.calibration import Settings
     from ...measure.calibration import calibrate as run_calibration
     from ...measure.chip_text import write_chip
     from ...measure.rows import read_plans, read_runs, with_plans
+    from ...settings import environment_of
 
     if out.suffix.lower() != ".toml":
         raise InputError(f"--out: {out.name!r} must end in .toml")
@@ -67,21 +69,24 @@ def calibrate(
     if out.resolve() == file.resolve():
         raise InputError("--out: the measurements are read from it")
     spec = get_spec(hardware)
-    known = None
-    if environment is not None:
-        known = make_context(make_case(m=1, n=1, k=1), spec, "none", environment).environment  # type: ignore[arg-type]
+    known = None if environment is None else environment_of(environment)
     names = tuple(name.strip() for name in fit.split(",") if name.strip()) if fit is not None else ()
-    rows = read_runs(file, say_note)
+    notes = KeptNotes()
+    rows = read_runs(file, notes)
     if plans is not None:
         rows = with_plans(rows, read_plans(plans))
     settings = Settings(names, folds, bootstrap, seed)
     with Progress("rows", len(rows), repeat=10.0) as progress:
         result = run_calibration(rows, spec, settings, name=out.stem, environment=known, progress=progress.update)
-    write_chip(result, out)
+    if result.refusal is None:
+        write_chip(result, out)
     if as_json:
-        print(json.dumps(result.to_json(), indent=2))
+        print(json.dumps(result.to_json() | {"notes": notes.sentences}, indent=2))
     else:
         _show(result, out)
+    if result.refusal is not None:
+        say_error(f"{out} is not written: {result.refusal}")
+        raise typer.Exit(ExitCode.INFEASIBLE)
 
 
 def _show(result: Calibration, out: Path) -> None:
@@ -96,6 +101,13 @@ def _show(result: Calibration, out: Path) -> None:
         table.add_row(one.constant.name, own, value, f"{one.low:.4g}", f"{one.high:.4g}", field)
     console.print(table)
     console.print()
+    for one in result.fitted:
+        if one.partners:
+            held = ", ".join(f"{p.constant.name} (+-{100 * p.half_width:g} %)" for p in one.partners)
+            console.print(
+                f"the interval of {one.constant.name} holds the doubt about constants that were not fitted: {held}",
+                soft_wrap=not console.is_terminal,
+            )
     for refusal in result.refused:
         console.print(f"not fitted: {refusal.constant.name}: {refusal.reason}", soft_wrap=not console.is_terminal)
     assumed = f", {result.assumed} with an assumed tiling (the best one)" if result.assumed else ""
@@ -106,10 +118,9 @@ def _show(result: Calibration, out: Path) -> None:
     )
     for name, (count, before, after) in result.pipes.items():
         console.print(f"counters of {name}: {count}, {100 * before:.2f} % before, {100 * after:.2f} % after")
-    if not result.helps:
-        console.print(
-            "warning: runs held out are not predicted better than before; the chip as it was is the better one"
-        )
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", soft_wrap=not console.is_terminal)
     for reason in result.left_out:
         console.print(f"left out: {reason}", soft_wrap=not console.is_terminal)
-    console.print(f"written: {out}")
+    if result.refusal is None:
+        console.print(f"written: {out}")

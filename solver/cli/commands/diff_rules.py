@@ -7,28 +7,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..option_groups import with_option_groups
 from ..options import (
     DEFAULT_ENVIRONMENT,
     DEFAULT_HARDWARE,
     DEFAULT_TIME_LIMIT,
     AsJson,
-    Batch,
-    BatchA,
-    BatchB,
-    Bias,
-    BiasBatch,
-    Columns,
-    Depth,
+    CaseOptions,
     Environment,
-    FormatB,
     Hardware,
-    InputType,
-    OutputType,
-    Rows,
     TimeLimit,
-    TransposedA,
-    TransposedB,
-    case_of,
     seconds_of,
 )
 from ..progress import Progress
@@ -40,20 +28,9 @@ if TYPE_CHECKING:
     from ...review.rules_diff import Difference
 
 
+@with_option_groups
 def diff_rules(
-    m: Rows,
-    n: Columns,
-    k: Depth,
-    b: Batch = None,
-    batch_a: BatchA = None,
-    batch_b: BatchB = None,
-    dtype: InputType = "fp16",
-    out_dtype: OutputType = None,
-    trans_a: TransposedA = False,
-    trans_b: TransposedB = False,
-    bias: Bias = None,
-    bias_batch: BiasBatch = False,
-    format_b: FormatB = "ND",
+    given: CaseOptions,
     hardware: Hardware = DEFAULT_HARDWARE,
     environment: Environment = DEFAULT_ENVIRONMENT,
     time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
@@ -63,15 +40,11 @@ def diff_rules(
 
     Example: tileproof diff-rules -b 128 -m 32 -n 128 -k 64
     """
-    texts = {
-        "batch_a": batch_a, "batch_b": batch_b, "m": m, "n": n, "k": k, "dtype": dtype, "out_dtype": out_dtype,
-        "bias": bias, "format_b": format_b,
-    }  # fmt: skip
-    case = case_of(texts, b, {"trans_a": trans_a, "trans_b": trans_b, "bias_batch": bias_batch})
+    case = given.case()
     seconds = seconds_of(time_limit)
     from ...api import make_context
 
-    ctx = make_context(case, hardware, "none", environment)  # type: ignore[arg-type]
+    ctx = make_context(case, hardware, "none", environment)
     from ....models.rules import PROFILES
     from ...review.rules_diff import FREE, difference, solve_profiles
     from ...search.solve_branch import SolveOptions

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_TIME_LIMIT,
-    Environment,
-    Hardware,
-    Rules,
-    TimeLimit,
-    seconds_of,
-)
+from ..option_groups import with_option_groups
+from ..options import JudgeOptions
 from ..progress import Progress
 from ..shell import ExitCode, say_error
 
@@ -29,6 +21,7 @@ _REPEAT = 5.0
 _FORMATS = ("csv", "tcubetiling")
 
 
+@with_option_groups
 def evaluate(
     cases: Annotated[Path, typer.Argument(metavar="CASES.csv", help="Cases, as `tileproof recommend` reads them.")],
     plans: Annotated[
@@ -49,17 +42,15 @@ def evaluate(
             "--gap", help="Add the optimum of the branch and of all, the roofline and the least traffic, with ratios."
         ),
     ] = False,
-    hardware: Hardware = DEFAULT_HARDWARE,
-    rules: Rules = "none",
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    *,
+    how: JudgeOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
 ) -> None:
     """Which tilings are legal, how long they take, and what to change.
 
     Example: tileproof evaluate examples/cases.csv plans.csv --out eval.csv
     """
-    seconds = seconds_of(time_limit)
+    how.seconds()  # before the files are read
     from ....hardware.errors import InputError
     from ...tables.files import check_targets
 
@@ -70,13 +61,12 @@ def evaluate(
     if out is not None:
         check_targets([out], cases)
         check_targets([out], plans)
-    from ...batch.recommend import settings_of
     from ...review.evaluate import EvaluateSummary, evaluate_rows, evaluation_table, read_tilings, to_json
 
     rows, errors = read_tilings(cases, plans, form)
     for error in errors:
         say_error(str(error))
-    settings = settings_of(hardware, rules, environment, seconds, all_branches=True)
+    settings = how.settings()
     outcomes: list[Outcome] = []
     with Progress("plans", len(rows), repeat=_REPEAT) as progress:
         for outcome in evaluate_rows(rows, settings, gap=gap):

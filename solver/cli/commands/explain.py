@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_RULES,
-    DEFAULT_TIME_LIMIT,
-    AsJson,
-    Batch,
-    BatchA,
-    BatchB,
-    Bias,
-    BiasBatch,
-    Branches,
-    Columns,
-    Depth,
-    Environment,
-    FormatB,
-    Hardware,
-    InputType,
-    OutputType,
-    Pins,
-    Rows,
-    Rules,
-    TimeLimit,
-    TransposedA,
-    TransposedB,
-    branches_of,
-    case_of,
-    pins_of,
-    seconds_of,
-)
+from ..option_groups import with_option_groups
+from ..options import AsJson, CaseOptions, SearchOptions
 from ..progress import Progress
 from ..shell import ExitCode
 
@@ -44,44 +17,22 @@ if TYPE_CHECKING:
     from ....models.context import Context
     from ....models.plan import BranchName
     from ...result import BranchResult, CaseResult
-    from ...search.solve_branch import Solved, SolveOptions
+    from ...search.solve_branch import SolveOptions
 
 
+@with_option_groups
 def explain(
-    m: Rows,
-    n: Columns,
-    k: Depth,
-    b: Batch = None,
-    batch_a: BatchA = None,
-    batch_b: BatchB = None,
-    dtype: InputType = "fp16",
-    out_dtype: OutputType = None,
-    trans_a: TransposedA = False,
-    trans_b: TransposedB = False,
-    bias: Bias = None,
-    bias_batch: BiasBatch = False,
-    format_b: FormatB = "ND",
-    hardware: Hardware = DEFAULT_HARDWARE,
-    branch: Branches = None,
-    rules: Rules = DEFAULT_RULES,
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    pin: Pins = None,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    given: CaseOptions,
+    how: SearchOptions,
     as_json: AsJson = False,
 ) -> None:
     """Why a branch is infeasible: up to three minimal sets of rules that clash, with numbers and repairs.
 
     Example: tileproof explain -b 128 -m 32 -n 128 -k 64 --branch merge_batch
     """
-    texts = {
-        "batch_a": batch_a, "batch_b": batch_b, "m": m, "n": n, "k": k, "dtype": dtype, "out_dtype": out_dtype,
-        "bias": bias, "format_b": format_b,
-    }  # fmt: skip
-    case = case_of(texts, b, {"trans_a": trans_a, "trans_b": trans_b, "bias_batch": bias_batch})
-    branches, pins, seconds = branches_of(branch), pins_of(pin), seconds_of(time_limit)
-    from ...api import make_context
-
-    ctx = make_context(case, hardware, rules, environment)  # type: ignore[arg-type]
+    case = given.case()
+    branches, pins, seconds = how.read()
+    ctx = how.context(case)
     from ...search.solve_branch import SolveOptions
 
     result = _explained(ctx, branches, SolveOptions(time_limit=seconds, tie_break=False, pins=pins))
@@ -97,14 +48,16 @@ def explain(
 
 def _explained(ctx: Context, branches: tuple[BranchName, ...], options: SolveOptions) -> CaseResult:
     """Verdict and conflicts of every branch (the fastest plan need not be the unique one)."""
-    from ...api import assemble
-    from ...search.solve_branch import solve_branch
+    from ...search.best import assemble, each_solved
 
-    solved: dict[BranchName, Solved] = {}
     with Progress("branches", len(branches)) as progress:
-        for name in branches:
-            progress.update(len(solved), name)
-            solved[name] = solve_branch(ctx, name, options)
+
+        def announced() -> Iterator[BranchName]:
+            for done, name in enumerate(branches):
+                progress.update(done, name)
+                yield name
+
+        solved = dict(each_solved(ctx, announced(), options))
     return assemble(ctx, solved).model_copy(update={"pins": [pin.text for pin in options.pins]})
 
 

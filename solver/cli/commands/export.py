@@ -9,46 +9,20 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_RULES,
-    DEFAULT_TIME_LIMIT,
-    Batch,
-    BatchA,
-    BatchB,
-    Bias,
-    BiasBatch,
-    Branches,
-    Environment,
-    FormatB,
-    Hardware,
-    InputType,
-    OutputType,
-    Pins,
-    Rules,
-    TimeLimit,
-    TransposedA,
-    TransposedB,
-    branches_of,
-    case_of,
-    pins_of,
-    seconds_of,
-)
-from ..progress import Progress
+from ..option_groups import with_option_groups
+from ..options import MaybeCaseOptions, SearchOptions
+from ..progress import solve_shown
 from ..shell import ExitCode, say_error
 
 if TYPE_CHECKING:
     from ....hardware import NpuSpec
-    from ....models.context import Context
-    from ....models.plan import BranchName
-    from ...result import BranchResult, CaseResult
-    from ...search.solve_branch import SolveOptions
+    from ...result import CaseResult
     from ...tcube.plan_rows import PlanRow
 
 _FORMATS = ("tcubetiling-json", "tcubetiling-c", "csv")
 
 
+@with_option_groups
 def export(
     cases: Annotated[Path | None, typer.Argument(metavar="CASES.csv", help="Cases, as `recommend` reads them.")] = None,
     plans: Annotated[
@@ -64,25 +38,9 @@ def export(
             help="File; for tables a folder with one file a row, named by case_id. Default: standard output.",
         ),
     ] = None,
-    m: Annotated[str | None, typer.Option("-m", metavar="N", help="Rows of A and C, elements.")] = None,
-    n: Annotated[str | None, typer.Option("-n", metavar="N", help="Columns of B and C, elements.")] = None,
-    k: Annotated[str | None, typer.Option("-k", metavar="N", help="Summed extent, elements.")] = None,
-    b: Batch = None,
-    batch_a: BatchA = None,
-    batch_b: BatchB = None,
-    dtype: InputType = "fp16",
-    out_dtype: OutputType = None,
-    trans_a: TransposedA = False,
-    trans_b: TransposedB = False,
-    bias: Bias = None,
-    bias_batch: BiasBatch = False,
-    format_b: FormatB = "ND",
-    hardware: Hardware = DEFAULT_HARDWARE,
-    branch: Branches = None,
-    rules: Rules = DEFAULT_RULES,
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    pin: Pins = None,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    *,
+    given: MaybeCaseOptions,
+    how: SearchOptions,
 ) -> None:
     """Plans as TCubeTiling (JSON, or a C initialiser for host code) or CSV.
 
@@ -97,55 +55,27 @@ def export(
     if style not in _FORMATS:
         hint = did_you_mean(style, _FORMATS)
         raise InputError(f"--format: {style!r} is not known{hint}; allowed: {', '.join(_FORMATS)}")
-    sizes = {"m": m, "n": n, "k": k}
+    sizes = {"m": given.m, "n": given.n, "k": given.k}
     if cases is not None:
         if plans is None:
             raise InputError("PLANS.csv is missing; give a table of cases and one of plans, or the options of one case")
         if any(size is not None for size in sizes.values()):
             raise InputError("-m, -n, -k describe one case; they exclude tables of cases and plans")
-        raise typer.Exit(_export_tables(cases, plans, style, out, hardware))
+        raise typer.Exit(_export_tables(cases, plans, style, out, how.hardware))
     missing = [f"-{name}" for name, size in sizes.items() if size is None]
     if missing:
         raise InputError(f"{', '.join(missing)} missing; give the sizes of a case, or CASES.csv and PLANS.csv")
-    texts = {
-        "batch_a": batch_a, "batch_b": batch_b, **sizes, "dtype": dtype, "out_dtype": out_dtype, "bias": bias,
-        "format_b": format_b,
-    }  # fmt: skip
-    case = case_of(texts, b, {"trans_a": trans_a, "trans_b": trans_b, "bias_batch": bias_batch})
-    branches, pins, seconds = branches_of(branch), pins_of(pin), seconds_of(time_limit)
-    from ...api import make_context
-
-    ctx = make_context(case, hardware, rules, environment)  # type: ignore[arg-type]  # before OR-Tools is loaded
+    case = given.case()
+    branches, pins, seconds = how.read()
+    ctx = how.context(case)  # before OR-Tools is loaded
     if out is not None:
         from ...tables.files import check_targets
 
         check_targets([out])
     from ...search.solve_branch import SolveOptions
 
-    result = _solve(ctx, branches, SolveOptions(time_limit=seconds, pins=pins))
+    result = solve_shown(ctx, branches, SolveOptions(time_limit=seconds, pins=pins), all_branches=False)
     raise typer.Exit(_export_winner(result, ctx.spec, style, out))
-
-
-def _solve(ctx: Context, branches: tuple[BranchName, ...], options: SolveOptions) -> CaseResult:
-    from ...api import solve
-
-    with Progress("branches", len(branches)) as progress:
-        solved: list[str] = []
-
-        def on_branch(name: BranchName, result: BranchResult) -> None:
-            solved.append(name)
-            progress.update(len(solved), f"{name} {result.status}")
-
-        return solve(
-            ctx.case,
-            hardware=ctx.spec,
-            rules=ctx.profile,
-            environment=ctx.environment,
-            branches=branches,
-            options=options,
-            all_branches=False,
-            on_branch=on_branch,
-        )
 
 
 def _export_winner(result: CaseResult, spec: NpuSpec, style: str, out: Path | None) -> ExitCode:

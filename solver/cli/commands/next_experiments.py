@@ -8,20 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_TIME_LIMIT,
-    Environment,
-    Hardware,
-    Rules,
-    TimeLimit,
-    seconds_of,
-)
+from ..option_groups import with_option_groups
+from ..options import JudgeOptions
 from ..progress import Progress
 from ..shell import say_error
 
 
+@with_option_groups
 def next_experiments(
     cases: Annotated[Path, typer.Argument(metavar="CASES.csv", help="Cases, as `tileproof recommend` reads them.")],
     count: Annotated[int, typer.Option(metavar="N", min=1, help="How many runs to propose.")] = 5,
@@ -44,32 +37,26 @@ def next_experiments(
             help="Intervals of constants (`tileproof calibrate --json`); default by the confidence marks of the chip.",
         ),
     ] = None,
-    hardware: Hardware = DEFAULT_HARDWARE,
-    rules: Rules = "none",
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    *,
+    how: JudgeOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
 ) -> None:
     """Propose the runs that best separate the top tilings or pin down the weakest constant.
 
     Example: tileproof next-experiments examples/cases.csv --count 5 --out plans.csv
     """
-    seconds = seconds_of(time_limit)
-    from ....hardware import get_spec
-    from ....models.case import make_case
-    from ...api import make_context
+    how.seconds()  # before the cases are read
     from ...tables.files import check_targets
     from ...tables.frames import read_cases, write_tables
 
     targets = [path for path in (out, template) if path is not None]
     check_targets(targets, cases)
     rows = read_cases(cases)
-    spec = get_spec(hardware)
-    known = make_context(make_case(m=1, n=1, k=1), spec, rules, environment)  # type: ignore[arg-type]
+    settings = how.settings()
+    spec = settings.spec
     from ...measure.experiment_tables import experiment_rows, experiment_table, template_table
     from ...measure.experiments import propose
     from ...measure.spans import spans_from, spans_of
-    from ...search.solve_branch import SolveOptions
 
     spans = spans_of(spec) if intervals is None else spans_from(intervals, spec)
     for row in rows:
@@ -81,10 +68,10 @@ def next_experiments(
             [row.case for row in good if row.case is not None],
             spans,
             spec=spec,
-            rules=known.profile,
-            environment=known.environment,
+            rules=settings.rules,
+            environment=settings.environment,
             count=count,
-            options=SolveOptions(time_limit=seconds),
+            options=settings.options,
             progress=progress.update,
         )
     numbers = {row.case: row.number for row in good}

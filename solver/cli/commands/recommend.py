@@ -8,21 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_RULES,
-    DEFAULT_TIME_LIMIT,
-    Environment,
-    Hardware,
-    Jobs,
-    Library,
-    Rules,
-    TimeLimit,
-    seconds_of,
-)
+from ..option_groups import with_option_groups
+from ..options import Jobs, Library, RunOptions
 
 
+@with_option_groups
 def recommend(
     cases: Annotated[
         Path,
@@ -49,10 +39,8 @@ def recommend(
             'merge_b0 = ">=4", l1_form = "b". For one field a pin column counts before the case before [pins].',
         ),
     ] = None,
-    hardware: Hardware = DEFAULT_HARDWARE,
-    rules: Rules = DEFAULT_RULES,
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    *,
+    how: RunOptions,
     all_branches: Annotated[
         bool, typer.Option("--all-branches", help="Solve every branch out, also one that cannot win any more.")
     ] = False,
@@ -79,7 +67,7 @@ def recommend(
 
     Example: tileproof recommend examples/cases.csv --out result.csv --plans plans.csv
     """
-    seconds = seconds_of(time_limit)
+    how.seconds()  # before a worker is started
     from ...pools.executors import PRELOAD, early_start
 
     with nullcontext() if cluster else early_start(cases, jobs, PRELOAD):
@@ -95,5 +83,5 @@ def recommend(
             library=library,
             resume=resume,
         )
-        code = run(request, hardware, rules, environment, seconds, all_branches=all_branches, explain=explain)
+        code = run(request, how, all_branches=all_branches, explain=explain)
     raise typer.Exit(code)

@@ -14,16 +14,17 @@ from .... import __version__
 from ....hardware.errors import InputError
 from ....models.context import MODEL_VERSION
 from ...batch.answers import CRASHED, RowAnswer, result_columns
-from ...batch.recommend import Batch, Settings, Summary, settings_of, solve_row
+from ...batch.recommend import Batch, Summary, solve_row
 from ...library import PlanLibrary
 from ...pools.executors import PRELOAD, Executor, open_executor
+from ...settings import Settings
 from ...tables.columns import PLAN_COLUMNS
 from ...tables.files import check_targets
 from ...tables.formats import format_of
 from ...tables.pins_file import PinsFile, check_names, pinned_rows, read_pins
 from ...tables.read import CaseReader, CaseRow, Scan, name_of, scan
 from ...tables.write import Draft, Table
-from ..options import jobs_of
+from ..options import RunOptions, jobs_of
 from ..row_errors import RowErrors
 from ..run_progress import file_hash, run_progress
 from ..shell import ExitCode
@@ -45,16 +46,7 @@ class Request:
     resume: bool
 
 
-def run(
-    request: Request,
-    hardware: str,
-    rules: str,
-    environment: str,
-    time_limit: float,
-    *,
-    all_branches: bool,
-    explain: bool,
-) -> ExitCode:
+def run(request: Request, how: RunOptions, *, all_branches: bool, explain: bool) -> ExitCode:
     """Answer all rows and put the tables in their places.
 
     Raises:
@@ -66,7 +58,7 @@ def run(
     if found is None and request.resume:
         raise InputError("--resume needs the cases in a file, not in a pipe", file=request.cases)
     pins = None if request.pins is None else _read_pins(request, request.pins, found)
-    settings = settings_of(hardware, rules, environment, time_limit, all_branches=all_branches, explain=explain)
+    settings = how.settings(all_branches=all_branches, explain=explain)
     total = None if found is None else found.rows
     summary = Summary()
     errors = RowErrors(f"column error of {request.out}")

@@ -6,75 +6,30 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import (
-    DEFAULT_ENVIRONMENT,
-    DEFAULT_HARDWARE,
-    DEFAULT_RULES,
-    DEFAULT_TIME_LIMIT,
-    AsJson,
-    Batch,
-    BatchA,
-    BatchB,
-    Bias,
-    BiasBatch,
-    Branches,
-    Columns,
-    Depth,
-    Environment,
-    FormatB,
-    Hardware,
-    InputType,
-    Library,
-    OutputType,
-    Pins,
-    Rows,
-    Rules,
-    TimeLimit,
-    TransposedA,
-    TransposedB,
-    branches_of,
-    case_of,
-    pins_of,
-    seconds_of,
-)
-from ..progress import Progress
+from ..option_groups import with_option_groups
+from ..options import AsJson, CaseOptions, Library, SearchOptions
+from ..progress import Progress, solve_shown
 from ..shell import ExitCode
 
 if TYPE_CHECKING:
-    from ....models.case import BmmCase
+    from ....models.context import Context
     from ....models.plan import BranchName
     from ...library import PlanLibrary
-    from ...result import BranchResult, CaseResult
+    from ...result import CaseResult
     from ...review.gap import Gap
     from ...search.solve_branch import SolveOptions
 
 _EXIT_CODES = {"proven": ExitCode.SOLVED, "infeasible": ExitCode.INFEASIBLE, "open": ExitCode.OPEN}
 
 
+@with_option_groups
 def solve(
-    m: Rows,
-    n: Columns,
-    k: Depth,
-    b: Batch = None,
-    batch_a: BatchA = None,
-    batch_b: BatchB = None,
-    dtype: InputType = "fp16",
-    out_dtype: OutputType = None,
-    trans_a: TransposedA = False,
-    trans_b: TransposedB = False,
-    bias: Bias = None,
-    bias_batch: BiasBatch = False,
-    format_b: FormatB = "ND",
-    hardware: Hardware = DEFAULT_HARDWARE,
-    branch: Branches = None,
-    rules: Rules = DEFAULT_RULES,
-    environment: Environment = DEFAULT_ENVIRONMENT,
-    pin: Pins = None,
-    time_limit: TimeLimit = DEFAULT_TIME_LIMIT,
+    given: CaseOptions,
+    how: SearchOptions,
     winner_only: Annotated[
         bool, typer.Option("--winner-only", help="Print the winner alone; other branches stop once they cannot win.")
     ] = False,
@@ -109,16 +64,9 @@ def solve(
 
     Example: tileproof solve -b 8 -m 256 -n 512 -k 1024 --dtype fp16 --pin base_m=128
     """
-    texts = {
-        "batch_a": batch_a, "batch_b": batch_b, "m": m, "n": n, "k": k, "dtype": dtype, "out_dtype": out_dtype,
-        "bias": bias, "format_b": format_b,
-    }  # fmt: skip
-    case = case_of(texts, b, {"trans_a": trans_a, "trans_b": trans_b, "bias_batch": bias_batch})
-    branches, pins, seconds = branches_of(branch), pins_of(pin), seconds_of(time_limit)
-    settings = {"hardware": hardware, "rules": rules, "environment": environment}
-    from ...api import make_context
-
-    make_context(case, **settings)  # type: ignore[arg-type]  # before OR-Tools is loaded
+    case = given.case()
+    branches, pins, seconds = how.read()
+    ctx = how.context(case)  # before OR-Tools is loaded
     if certificate is not None:
         from ...tables.files import check_targets
 
@@ -129,15 +77,15 @@ def solve(
     options = SolveOptions(time_limit=seconds, dump_models=folder, pins=pins)
     with ExitStack() as stack:
         shelf = None if library is None else stack.enter_context(_opened(library))
-        result = _solve(case, branches, options, all_branches=not winner_only, library=shelf, **settings)
+        result = solve_shown(ctx, branches, options, all_branches=not winner_only, library=shelf)
     if certificate is not None:
-        _write_certificate(certificate, result, hardware)
-    ladder = _ladder(result, hardware, options) if gap else None
+        _write_certificate(certificate, result, ctx)
+    ladder = _ladder(result, ctx, options) if gap else None
     choice = None
     if robust:
         from ..robust_view import robust_choice, show_robust
 
-        choice = robust_choice(case, branches, options, intervals, **settings)
+        choice = robust_choice(ctx, branches, options, intervals)
     if as_json:
         extra = {"gap": ladder.to_json() if ladder is not None else None} if gap else {}
         extra |= {"robust": choice.to_json() if choice is not None else None} if robust else {}
@@ -153,7 +101,7 @@ def solve(
         if robust:
             show_robust(choice)
     if verify:
-        _verify(result, hardware, options, to_stderr=as_json)
+        _verify(result, ctx, options, to_stderr=as_json)
     raise typer.Exit(_EXIT_CODES[result.verdict])
 
 
@@ -163,11 +111,10 @@ def _opened(path: Path) -> PlanLibrary:
     return PlanLibrary(path)
 
 
-def _ladder(result: CaseResult, hardware: str, options: SolveOptions) -> Gap | None:
-    from ....hardware import get_spec
+def _ladder(result: CaseResult, ctx: Context, options: SolveOptions) -> Gap | None:
     from ...review.gap import gap_of_result
 
-    return gap_of_result(result, get_spec(hardware), options)
+    return gap_of_result(result, ctx.spec, options)
 
 
 def _made_folder(path: Path) -> Path:
@@ -185,25 +132,11 @@ def _made_folder(path: Path) -> Path:
     return path
 
 
-def _solve(case: BmmCase, branches: tuple[BranchName, ...], options: SolveOptions, **settings: Any) -> CaseResult:
-    from ...api import solve as solve_case
-
-    with Progress("branches", len(branches)) as progress:
-        solved: list[str] = []
-
-        def on_branch(name: BranchName, result: BranchResult) -> None:
-            solved.append(name)
-            progress.update(len(solved), f"{name} {result.status}")
-
-        return solve_case(case, branches=branches, options=options, on_branch=on_branch, **settings)
-
-
-def _write_certificate(path: Path, result: CaseResult, hardware: str) -> None:
-    from ....hardware import get_spec
+def _write_certificate(path: Path, result: CaseResult, ctx: Context) -> None:
     from ...proof.certificate import make_certificate
     from ...tables.files import write_files
 
-    data = make_certificate(result, get_spec(hardware))
+    data = make_certificate(result, ctx.spec)
 
     def write(stream: IO[str]) -> None:
         json.dump(data, stream, indent=1, sort_keys=True)
@@ -212,7 +145,7 @@ def _write_certificate(path: Path, result: CaseResult, hardware: str) -> None:
     write_files({path: write})
 
 
-def _verify(result: CaseResult, hardware: str, options: SolveOptions, *, to_stderr: bool) -> None:
+def _verify(result: CaseResult, ctx: Context, options: SolveOptions, *, to_stderr: bool) -> None:
     """Confirm the verdicts by enumeration and print the outcome of each.
 
     Raises:
@@ -221,26 +154,24 @@ def _verify(result: CaseResult, hardware: str, options: SolveOptions, *, to_stde
     from ...proof.verify import verify_result
 
     with Progress("branches verified", len(result.branches)) as progress:
-        lines = verify_result(result, hardware=hardware, progress=lambda text: progress.update(0, text))
+        lines = verify_result(result, hardware=ctx.spec, progress=lambda text: progress.update(0, text))
     for line in lines:
         mark = "ok" if line.ok else "FAILED"
         print(f"verify {line.branch}: {mark}: {line.text}", file=sys.stderr if to_stderr else sys.stdout)
     failed = next((line for line in lines if not line.ok), None)
     if failed is not None:
-        raise _disagreement(result, hardware, options, failed.branch, failed.text)
+        raise _disagreement(ctx, options, failed.branch, failed.text)
 
 
-def _disagreement(result: CaseResult, hardware: str, options: SolveOptions, branch: BranchName, text: str) -> Exception:
+def _disagreement(ctx: Context, options: SolveOptions, branch: BranchName, text: str) -> Exception:
     """The error of a verdict that the enumerator does not confirm, with its evidence on disk."""
     from dataclasses import replace
 
     from ....hardware.errors import InternalError
-    from ...api import make_context
     from ...cpsat.run import model_text
     from ...search.evidence import write_evidence
     from ...search.solve_branch import solve_branch
 
-    ctx = make_context(result.case, hardware, result.rules, result.environment)  # type: ignore[arg-type]
     again = replace(options, tie_break=False, explain=False, dump_models=options.dump_models or Path())
     models = solve_branch(ctx, branch, again).models
     error = InternalError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..notes import say_note
+from ..notes import KeptNotes
 from ..options import DEFAULT_TIME_LIMIT, TimeLimit, seconds_of
 from ..progress import Progress
 
@@ -39,6 +39,8 @@ def validate(
 ) -> None:
     """Compare the model with measured runs, set by set.
 
+    For a FILE, "heads of the shipped runs" is the error with heads fitted on the public runs alone: out of sample.
+
     Example: tileproof validate --plot validation.png
     """
     seconds = seconds_of(time_limit)
@@ -50,24 +52,40 @@ def validate(
 
     if plot is not None:
         check_picture(plot)
-    rows = measurements() if file is None else read_runs(file, say_note)
+    notes = KeptNotes()
+    rows = measurements() if file is None else read_runs(file, notes)
     with Progress("rows", len(rows)) as progress:
-        result = run_validation(rows, hardware=hardware, time_limit=seconds, progress=progress.update)
+        result = run_validation(
+            rows,
+            hardware=hardware,
+            with_shipped_heads=file is not None,
+            time_limit=seconds,
+            progress=progress.update,
+        )
     if plot is not None:
         draw(result, plot)
     if as_json:
-        print(json.dumps(result.to_json(), indent=2))
+        document = result.to_json()
+        if file is not None:
+            document["notes"] = notes.sentences
+        print(json.dumps(document, indent=2))
     elif as_markdown:
         print(markdown(result), end="")
     else:
         _show(result)
 
 
+def _out_of_sample(result: Validation, known: bool) -> str:
+    mean = result.shipped_headline(tiling_known=known)
+    return "" if mean is None else f", {mean:.1f} % with the heads of the shipped runs (out of sample)"
+
+
 def _show(result: Validation) -> None:
     from ..render import make_console, new_table
 
     console = make_console()
-    numbers = ("rows", "head us", "MAPE %", "bias %", "worst %", "held out %", "fixed head %", "rank")
+    shipped = ("heads of the\nshipped runs %",) if result.shipped else ()
+    numbers = ("rows", "head us", "MAPE %", "bias %", "worst %", "held out %", *shipped, "fixed head %", "rank")
     table = new_table("set", "tile", "role", "env.", *numbers, numbers=numbers)
     for score in result.sets:
         table.add_row(
@@ -81,6 +99,11 @@ def _show(result: Validation) -> None:
             f"{score.own.bias:+.1f}",
             f"{score.own.worst:+.1f}",
             "" if score.held_out_mape is None else f"{score.held_out_mape:.1f}",
+            *(
+                (f"{result.shipped[score.name].errors.mape:.1f}" if score.name in result.shipped else "",)
+                if shipped
+                else ()
+            ),
             f"{score.fixed.mape:.1f}",
             "" if score.rank is None else f"{score.rank:.2f}",
         )
@@ -91,7 +114,7 @@ def _show(result: Validation) -> None:
         if own is not None:
             console.print(
                 f"{name}: mean of the sets that count {own:.1f} % with a head for each set, {shared:.1f} % with one "
-                f"for each environment, {fixed:.1f} % with the heads of the chip",
+                f"for each environment, {fixed:.1f} % with the heads of the chip{_out_of_sample(result, known)}",
                 soft_wrap=not console.is_terminal,
             )
     for shape in result.shapes:

@@ -113,7 +113,7 @@ def _check_here(files: list[Path], budget: int | None, _: int, progress: Progres
 def _check_in_workers(files: list[Path], budget: int | None, jobs: int, progress: Progress) -> Iterator[_Checked]:
     from ...batch.answers import CRASHED
     from ...pools.executors import open_executor
-    from ...pools.processes import Crash
+    from ...pools.ordered_rows import Crash
 
     with open_executor(check_file, jobs=jobs, preload=("tileproof.solver.proof.certificate", __name__)) as executor:
         answers = executor.map((file, budget) for file in files)
