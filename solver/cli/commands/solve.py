@@ -224,10 +224,10 @@ def _verify(result: CaseResult, hardware: str, options: SolveOptions, *, to_stde
         lines = verify_result(result, hardware=hardware, progress=lambda text: progress.update(0, text))
     for line in lines:
         mark = "ok" if line.ok else "FAILED"
-        print(f"verify {line.branch}: {mark}: {line.text}", file=sys.stderr if to_stderr else sys.stdout)
-    failed = next((line for line in lines if not line.ok), None)
-    if failed is not None:
-        raise _disagreement(result, hardware, options, failed.branch, failed.text)
+        print(f"verify {line.where}: {mark}: {line.text}", file=sys.stderr if to_stderr else sys.stdout)
+    for name, line in zip(result.branches, lines, strict=False):
+        if not line.ok:
+            raise _disagreement(result, hardware, options, name, line.text)
 
 
 def _disagreement(result: CaseResult, hardware: str, options: SolveOptions, branch: BranchName, text: str) -> Exception:
