@@ -14,14 +14,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ...hardware import NpuSpec
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
 from ...models.case import BmmCase, explain_validation
 from ...models.context import Context
 from ...models.plan import Plan
-from ..batch.answers import cells_of
 from ..describe import deciding_parameters
 from ..settings import Settings
-from ..tables.cells import case_fields, did_you_mean
+from ..tables.cells import case_fields, cells_of
 from ..tables.columns import CASE_COLUMNS, PLAN_COLUMNS
 from ..tables.read import TextRow, TextRows
 from ..tables.tilings import check_header, plan_fields

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ...hardware.errors import InputError
 from ...models.case import explain_validation
 from ...models.plan import PLAN_FIELDS, Plan
-from ..batch.answers import cells_of
+from .cells import cells_of
 from .columns import CASE_COLUMNS, PLAN_COLUMNS, RESULT_COLUMNS
 from .files import write_files
 from .read import CaseRow, read_cases, read_records

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
 from ...models.case import BmmCase, explain_validation
 from ...models.pins import Pin
-from .cells import case_fields, did_you_mean, pin_of_cell
+from .cells import case_fields, pin_of_cell
 from .columns import BOTH, CASE_COLUMNS, PIN_COLUMNS
 from .formats import format_of, import_parquet
 

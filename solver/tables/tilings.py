@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
 from ...models.case import explain_validation
 from ...models.plan import PLAN_FIELDS, Plan
-from .cells import did_you_mean
 from .frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, read_records
 
 __all__ = ["CaseIndex", "TextTable", "check_header", "plan_fields", "read_table"]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
 from ...models.case import BmmCase
 from ...models.plan import PLAN_FIELDS, Plan
-from ..tables.cells import did_you_mean
 from ..tables.frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, plan_of_cells, read_cases, read_records
 
 __all__ = ["PlanRow", "file_names", "read_plan_rows"]
