@@ -25,7 +25,7 @@ from ...models.plan import BRANCHES, PLAN_FIELDS, BranchName, Plan
 from ...models.rules import Profile
 from ..search.solve_branch import SolveOptions, solve_branch
 from ..tables.cells import case_fields
-from ..tables.frames import plan_of_cells
+from ..tables.tilings import plan_of_cells
 
 #: Which branches stand for a tile that is given without its branch.
 _TILED: Final[tuple[BranchName, ...]] = ("asw_basic",)
