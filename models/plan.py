@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticKnownError
 
-from .branches import BRANCHES
+from .branch_names import BRANCHES
 
 __all__ = ["BRANCHES", "PLAN_FIELDS", "BranchName", "Plan"]
 

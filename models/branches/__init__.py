@@ -1,22 +1,18 @@
-"""The implementation branches by name, in the order of tables and of preference among equally fast ones.
+"""The implementation branches by name; a branch is loaded when it is asked for."""
 
-A branch is the ``BRANCH`` of the module that bears its name; it is loaded when it is asked for, so names cost nothing.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from ..branch_names import BRANCHES, names
 
 if TYPE_CHECKING:
     from .base import Branch, Decision, Structure
 
 __all__ = ["BRANCHES", "BRANCH_OF", "Branch", "Decision", "Structure", "likely_first", "registered"]
 
-_names: Final = ["special", "to_matmul", "iter_batch", "merge_batch", "asw_basic", "stream_k"]
 _loaded: Final[dict[str, "Branch"]] = {}
-
-BRANCHES: Final[Sequence[str]] = _names
 
 
 class _Branches(Mapping[str, "Branch"]):
@@ -24,16 +20,16 @@ class _Branches(Mapping[str, "Branch"]):
 
     def __getitem__(self, name: str) -> "Branch":
         if name not in _loaded:
-            if name not in _names:
+            if name not in names:
                 raise KeyError(name)
             _loaded[name] = import_module(f".{name}", __name__).BRANCH
         return _loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_names)
+        return iter(names)
 
     def __len__(self) -> int:
-        return len(_names)
+        return len(names)
 
 
 BRANCH_OF: Final[Mapping[str, "Branch"]] = _Branches()
@@ -51,14 +47,14 @@ def registered(branch: "Branch") -> Iterator[None]:
 
     Columns of tables are named when ``solver.tables`` is loaded: enter the context before.
     """
-    if branch.name in _names:
+    if branch.name in names:
         raise ValueError(f"there is a branch {branch.name!r} already")
-    _names.append(branch.name)
+    names.append(branch.name)
     _loaded[branch.name] = branch
     try:
         yield
     finally:
-        _names.remove(branch.name)
+        names.remove(branch.name)
         del _loaded[branch.name]
 
 

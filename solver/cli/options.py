@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ...models.branches import BRANCHES
+from ...models.branch_names import BRANCHES
 
 if TYPE_CHECKING:
     from ...models.case import BmmCase
