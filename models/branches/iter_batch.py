@@ -50,8 +50,6 @@ from .cube import (
 )
 from .iter_forms import FORMS, Fill, L1Form
 
-_STREAMED = ("step_ka", "step_kb")
-
 
 @dataclass
 class _Deal:
@@ -260,21 +258,13 @@ class IterBatch(Branch):
 
     def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         always = (*TILE, *BUFFERS, "l1_form", "full_load", "iter_l1", "iter_l0")
-        return (*always, *(self.field_of(name, given) for name in _steps(given)))
+        return (*always, *(self.field_of(name, given) for name in _decided(given)))
 
     def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        form = given["l1_form"]
-        forced: dict[str, Any] = {} if form == "b" else {"iter_l1": 1, "iter_l0": 1}
-        if form not in ("c", "d"):
-            forced["full_load"] = "none"
-        elif given["full_load"] == "none":
-            forced["full_load"] = "a or b"
-        if form == "a":
-            forced["l1_buffers"] = 1
-        return forced
+        return FORMS[given["l1_form"]].forced(given)
 
     def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
-        return frozenset({"step_ka", "step_kb", "step_part"}.difference(_steps(given)))
+        return frozenset(name for form in FORMS.values() for name in form.decided).difference(_decided(given))
 
     def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
         if decision == "step_part":
@@ -285,9 +275,10 @@ class IterBatch(Branch):
         return f"form {plan.l1_form}, {plan.b_core} batches a core, {plan.iter_l1} in L1, {plan.iter_l0} in L0"
 
 
-def _steps(given: Mapping[str, Any]) -> tuple[str, ...]:
+def _decided(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Steps that the L1 form of a plan leaves to choose."""
-    return {"c": ("step_part",), "d": ("step_part",), "e": _STREAMED, "f": _STREAMED}.get(given.get("l1_form", ""), ())
+    form = given.get("l1_form")
+    return FORMS[form].decided if form in FORMS else ()
 
 
 def _misses(ctx: Context, form: L1Form) -> bool:

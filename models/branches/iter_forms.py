@@ -7,7 +7,7 @@ A form brings its part of the search space, its rules, and how its loads fill L1
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -54,6 +54,15 @@ class L1Form(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Plan fields that the form leaves a single value (in words where it leaves two)."""
+        forced: dict[str, Any] = {} if self.grouped else {"iter_l1": 1, "iter_l0": 1}
+        if not self.sided:
+            forced["full_load"] = "none"
+        elif given["full_load"] == "none":
+            forced["full_load"] = "a or b"
+        return forced
+
     @abstractmethod
     def structures(self, ctx: Context, tile: TileDecisions, wide: Wide, *, complete: bool) -> list[Structure]:
         """The part of the search space that this form takes; the L0 buffers are added later."""
@@ -88,6 +97,9 @@ class OneBatch(Batches):
 
     def structures(self, ctx: Context, tile: TileDecisions, wide: Wide, *, complete: bool) -> list[Structure]:
         return [Structure({**_ONE, "l1_form": self.name, "l1_buffers": 1}, tile, ("um", "un"))]
+
+    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().forced(given), "l1_buffers": 1}
 
 
 class Group(Batches):
