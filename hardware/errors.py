@@ -13,8 +13,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from difflib import get_close_matches
 
-__all__ = ["InputError", "InternalError", "SpecError", "TileproofError"]
+__all__ = ["InputError", "InternalError", "SpecError", "TileproofError", "close_name", "did_you_mean"]
+
+
+def close_name(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known name that is most like one that is not known, if any is as like (0 to 1, as difflib counts)."""
+    return next(iter(get_close_matches(name.strip().lower(), list(known), 1, likeness)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` or nothing."""
+    close = close_name(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
 
 
 class TileproofError(Exception):

@@ -7,13 +7,12 @@ import json
 import os
 from collections.abc import Mapping
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
 from pydantic import PrivateAttr, ValidationError
 
-from .errors import SpecError
+from .errors import SpecError, close_name
 from .fields import NUMBER_FIELDS, SpecFields, meaning_of, unit_of
 from .quantities import FieldError, Quantity, Source, decimal_text
 
@@ -38,8 +37,8 @@ _FINGERPRINT_VERSION = 1
 
 def suggestion(name: str, known: tuple[str, ...] | list[str]) -> str:
     """``; did you mean "x"?`` or nothing."""
-    close = get_close_matches(name.lower(), known, n=1)
-    return f'; did you mean "{close[0]}"?' if close else ""
+    close = close_name(name, known)
+    return "" if close is None else f'; did you mean "{close}"?'
 
 
 def shown(value: object) -> str:

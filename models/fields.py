@@ -1,7 +1,8 @@
 """What shared code must know of each plan field: its decision, atom and values, and which of equal plans is better.
 
-One row a field, in the order of the tie-break (design section 8); fields without a preference follow. A decision that
-only one branch has is named beside the field it shows in.
+One row a field, in the order of the tie-break (design section 8). A field without a row follows from others, or is its
+own decision, one by one, and no tie-break asks for it. A decision that only one branch has is named beside the field it
+shows in.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from .context import ATOM, Context
+from .plan import PLAN_FIELDS
 
 #: Which of two equally fast plans is the answer: that with the larger or smaller number, or the word first in the
 #: alphabet.
@@ -19,7 +21,7 @@ Preferred = Literal["larger", "smaller", "alphabetical"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlanField:
-    """One field of a plan. What a row leaves out: a number from 1 on that is its own decision, one by one.
+    """One field of a plan; what a row leaves out is as in a field without one.
 
     Attributes:
         decision: the decision that a pin on the field holds; its own name when left out.
@@ -93,17 +95,15 @@ def _rows() -> tuple[PlanField, ...]:
         row(name="single_core_n", decision="single_n", atom="tile"),
         row(name="iterate_order", least=0),
         row(name="workspace_bytes", least=0),
-        *map(_plain, ("branch", "fold", "split_b", "m_cnt", "n_cnt", "core_map", "b_core", "single_core_k")),
-        *map(_plain, ("depth_a1", "depth_b1", "swizzle_w", "tail_strategy", "l2_policy_in", "l2_policy_out")),
-        _plain("out_dtype_bytes"),
     )
 
 
-def _plain(name: str) -> PlanField:
-    return PlanField(name=name)
+def _all() -> dict[str, PlanField]:
+    rows = {row.name: row for row in _rows()}
+    return rows | {name: PlanField(name=name) for name in PLAN_FIELDS if name not in rows}
 
 
-FIELDS: Final[dict[str, PlanField]] = {field.name: field for field in _rows()}
+FIELDS: Final[dict[str, PlanField]] = _all()
 
 #: The fields that may be but a few numbers.
 BOUNDED: Final = tuple(sorted((field for field in FIELDS.values() if field.values), key=lambda field: field.rule))

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args, get_origin
 
-from ..hardware.errors import InputError
+from ..hardware.errors import InputError, did_you_mean
 from .algebra import Algebra
 from .branches.base import NARROW, Around, Asked, Branch, Structure, Wide, Word
 from .context import Context
@@ -69,9 +68,7 @@ def parse_pin(text: str) -> Pin:
     if value[0] in "=<>":
         raise InputError(f"pin {text!r} is not understood: a value must follow the operator")
     if field not in PIN_FIELDS:
-        close = get_close_matches(field, PIN_FIELDS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"pin {text!r}: {field!r} is no plan field{hint}")
+        raise InputError(f"pin {text!r}: {field!r} is no plan field{did_you_mean(field, PIN_FIELDS)}")
     shown = f"{field}{'=' if operator == '==' else operator}{value}"
     equal = operator in ("=", "==")
     words = () if field == LATENCY else word_values(field)
@@ -103,8 +100,7 @@ def _number(text: str, field: str, value: str) -> Fraction:
     try:
         number = Fraction(value)
     except (ValueError, ZeroDivisionError):
-        close = get_close_matches(value, PIN_FIELDS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(value, PIN_FIELDS)
         raise InputError(f"pin {text!r}: {value!r} is no number and no plan field{hint}") from None
     if field != LATENCY and number.denominator != 1:
         raise InputError(f"pin {text!r}: {field} is a whole number")

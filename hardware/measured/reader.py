@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..errors import InputError
+from ..errors import InputError, close_name
+from ..table_rows import check_header, csv_header, csv_records, csv_rows, read_text
 
-__all__ = ["COLUMNS", "COUNTERS", "Measurement", "measurements", "read_measurements", "read_table"]
+__all__ = ["COLUMNS", "COUNTERS", "Measurement", "measurements", "read_measurements"]
 
 #: Busy time of one pipe on a core, microseconds.
 COUNTERS: Final = ("mac_us", "mte1_us", "mte2_us", "fixpipe_us")
@@ -34,6 +32,8 @@ _NEEDED: Final = ("m", "n", "k", "latency_us")
 _TYPES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _TAG: Final = re.compile(r"\[([^\]]*)\]\s*")
 _TOTAL_ROWS: Final = "m=total rows"
+#: How like one of ours (0 to 1) a column must be to be taken for it misspelt.
+_MISSPELT: Final = 0.8
 
 
 class Measurement(BaseModel):
@@ -80,63 +80,35 @@ def read_measurements(path: str | os.PathLike[str], plan_columns: Sequence[str] 
     Raises:
         InputError: the file cannot be read, or a row cannot be used; the message names row and column.
     """
-    return _parsed(read_table(path), os.fspath(path), plan_columns)
-
-
-def read_table(path: str | os.PathLike[str]) -> str:
-    """Text of a CSV file.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=path) from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"cannot be read: {reason}", file=path) from None
+    return _parsed(read_text(path), os.fspath(path), plan_columns)
 
 
 def _parsed(text: str, file: str, plan_columns: Sequence[str]) -> list[Measurement]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[Measurement] = []
-    header: list[str] | None = None
-    line = 1
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                if header is None:
-                    header = _header(cells, file, plan_columns)
-                else:
-                    if len(cells) != len(header):
-                        raise InputError(f"{len(cells)} cells, but the header has {len(header)}", file=file, row=line)
-                    given = {name: cell.strip() for name, cell in zip(header, cells, strict=True) if cell.strip()}
-                    rows.append(_row(given, file, line, (*_TILE, *plan_columns)))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"is no CSV ({error})", file=file, row=line) from None
-    if header is None:
-        raise InputError("the file is empty; the first line must name the columns", file=file)
+    records = csv_records(io.StringIO(text, newline=""), file)
+    header = csv_header(records, file)
+    _check_header(header, file, plan_columns)
+    rows = []
+    for row in csv_rows(header, records, file):
+        if row.error is not None:
+            raise row.error
+        given = {name: cell for name, cell in row.texts.items() if cell}
+        rows.append(_row(given, file, row.number, (*_TILE, *plan_columns)))
     if not rows:
         raise InputError("there is no measurement below the header", file=file)
     return rows
 
 
-def _header(cells: Sequence[str], file: str, plan_columns: Sequence[str]) -> list[str]:
-    header = [cell.strip() for cell in cells]
+def _check_header(header: Sequence[str], file: str, plan_columns: Sequence[str]) -> None:
+    """See that the columns are there; others are the user's own, unless they look like one of ours misspelt."""
     known = (*COLUMNS, *plan_columns)
     missing = [name for name in _NEEDED if name not in header]
     if missing:
         raise InputError(f"column {missing[0]} is missing; needed are {', '.join(_NEEDED)}", file=file, row=1)
-    twice = sorted({name for name in header if name and header.count(name) > 1})
-    if twice:
-        raise InputError("is there more than once", file=file, row=1, column=twice[0])
+    check_header([name for name in header if name], known, file, 1)
     for name in header:
-        close = [] if name in known else get_close_matches(name.lower(), [k for k in known if k not in header], 1, 0.8)
-        if close:
-            raise InputError(f"is not known; did you mean {close[0]!r}?", file=file, row=1, column=repr(name))
-    return header
+        close = None if name in known else close_name(name, [k for k in known if k not in header], _MISSPELT)
+        if close is not None:
+            raise InputError(f"is not known; did you mean {close!r}?", file=file, row=1, column=repr(name))
 
 
 def _row(cells: Mapping[str, str], file: str, line: int, plan_columns: Sequence[str]) -> Measurement:

@@ -6,7 +6,7 @@ round that is not full are cut into ``tail_m x tail_n`` pieces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -356,9 +356,6 @@ class AswBasic(Branch):
             return [{}]
         windows = {*ctx.windows, max(asked["swizzle_w"].exact or 1, 1)}
         return [{"swizzle_w": window} for window in sorted(windows, reverse=True)]
-
-    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
-        return {"swizzle_w": ctx.windows}
 
 
 BRANCH = AswBasic()

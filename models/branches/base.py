@@ -189,10 +189,6 @@ class Branch(ABC):
         """Fields that may be given or follow, with every value that pins may ask for; none of them leaves them open."""
         return [{}]
 
-    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
-        """Values worth a try of the fields that may be given or follow."""
-        return {}
-
     def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
         """Plan field in which a decision shows."""
         return field_of(decision)
@@ -207,6 +203,10 @@ class Branch(ABC):
         return cube_words(plan, self.own_words(plan))
 
 
+#: What a branch answers about given plans, beside its deciding fields.
+_ANSWERS = ("solving", "forced", "optional", "open_values", "variants", "field_of", "own_words", "words")
+
+
 class Around(Branch):
     """A branch around another one, which it changes in part."""
 
@@ -214,6 +214,8 @@ class Around(Branch):
         self.inner = inner
         self.name, self.facts = inner.name, inner.facts
         self.exact_costs, self.cost_rules = inner.exact_costs, inner.cost_rules
+        for answer in _ANSWERS:
+            setattr(self, answer, getattr(inner, answer))
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
         self.inner.entry(alg, ctx)
@@ -233,29 +235,8 @@ class Around(Branch):
     def values(self, ctx: Context, plan: Plan) -> dict[str, Any]:
         return self.inner.values(ctx, plan)
 
-    def solving(self, given: Mapping[str, Any]) -> Branch:
-        return self.inner.solving(given)
-
     def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         return self.inner.deciding(given)
-
-    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        return self.inner.forced(given)
-
-    def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
-        return self.inner.optional(given)
-
-    def variants(self, ctx: Context, asked: Mapping[str, Asked]) -> list[dict[str, int]]:
-        return self.inner.variants(ctx, asked)
-
-    def alternatives(self, ctx: Context) -> Mapping[str, Sequence[int]]:
-        return self.inner.alternatives(ctx)
-
-    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
-        return self.inner.field_of(decision, values)
-
-    def words(self, plan: Plan) -> str:
-        return self.inner.words(plan)
 
 
 def l2_policy(alg: Algebra, ctx: Context, reads_a: Callable[[], Value], reads_b: Callable[[], Value]) -> dict[str, Any]:

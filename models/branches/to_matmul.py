@@ -84,14 +84,8 @@ class ToMatmul(Branch):
     def deciding(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         return ("inner_branch", *(self.solving(given).deciding(given) if given.get("inner_branch") else ()))
 
-    def forced(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        return self.solving(given).forced(given)
-
     def optional(self, given: Mapping[str, Any]) -> frozenset[str]:
         return self.solving(given).optional(given)
-
-    def field_of(self, decision: str, values: Mapping[str, Any]) -> str:
-        return self.solving(values).field_of(decision, values)
 
     def own_words(self, plan: Plan) -> str:
         inner = self.solving(vars(plan)).own_words(plan)

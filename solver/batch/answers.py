@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from ...models.evaluation import evaluate_plan
 from ..library import stored_text
 from ..result import CaseResult, Status
 from ..settings import Settings
+from ..tables.cells import cells_of
 from ..tables.columns import CONFLICT_COLUMNS, PLAN_COLUMNS, RESULT_COLUMNS, TIMES
 from ..tables.read import CaseRow
 
@@ -21,8 +21,6 @@ __all__ = [
     "ENTRY_COLUMNS",
     "RowAnswer",
     "answer_of",
-    "cell_text",
-    "cells_of",
     "entry_cells",
     "refused",
     "result_columns",
@@ -91,18 +89,6 @@ def refused(
     cells = {**_case_cells(row), **_shared_cells(settings), "error": f"{place}{message}"}
     error = InputError(message, file=row.file, row=row.number, column=column)
     return RowAnswer(verdict, cells_of(cells, result_columns(settings)), None, error)
-
-
-def cells_of(values: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """Texts in the order of the columns; what is not there is an empty text."""
-    return tuple(cell_text(values.get(name)) for name in columns)
-
-
-def cell_text(value: object) -> str:
-    """A value as the text of a cell."""
-    if value is None:
-        return ""
-    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _identity(row: CaseRow) -> dict[str, Any]:

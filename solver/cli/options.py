@@ -267,8 +267,7 @@ def branches_of(names: list[str] | None) -> tuple[BranchName, ...]:
     Raises:
         InputError: a name is not known.
     """
-    from ...hardware.errors import InputError
-    from ..tables.cells import did_you_mean
+    from ...hardware.errors import InputError, did_you_mean
 
     chosen = [name.strip().lower().replace("-", "_") for name in names or BRANCHES]
     for name in chosen:

@@ -13,8 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ...hardware import NpuSpec
-from ...hardware.errors import InputError
-from ..tables.cells import did_you_mean
+from ...hardware.errors import InputError, did_you_mean
 
 #: Significant digits of a fitted constant.
 _DIGITS: Final = 6

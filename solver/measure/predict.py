@@ -26,7 +26,7 @@ from ...models.rules import Profile
 from ..search.best import evaluations, fastest, solve_branches, to_beat
 from ..search.solve_branch import SolveOptions, solve_branch
 from ..tables.cells import case_fields
-from ..tables.frames import plan_of_cells
+from ..tables.tilings import plan_of_cells
 
 #: Which branches stand for a tile that is given without its branch.
 _TILED: Final[tuple[BranchName, ...]] = ("asw_basic",)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ...hardware.errors import InputError
 from ...hardware.measured import Measurement, read_measurements
-from ...hardware.measured.reader import read_table
+from ...hardware.table_rows import check_header, read_text
 from ...models.plan import PLAN_FIELDS
+from ..tables.read import TextRows
 from .msprof import is_export, read_export
 
 
@@ -19,7 +20,7 @@ def read_runs(path: Path, note: Callable[[str], None] | None = None) -> Sequence
     Raises:
         InputError: the file cannot be read or used; the message names row and column.
     """
-    text = read_table(path)
+    text = read_text(path)
     first = next(csv.reader([text.partition("\n")[0]]), [])
     if is_export(first):
         return read_export(text, str(path), note or (lambda _: None))
@@ -33,14 +34,17 @@ def read_plans(path: Path) -> dict[str, Mapping[str, str]]:
         InputError: the file cannot be read, has no ``case_id``, or names a case twice.
     """
     plans: dict[str, Mapping[str, str]] = {}
-    reader = csv.DictReader(read_table(path).splitlines())
-    if reader.fieldnames is None or "case_id" not in reader.fieldnames:
+    rows = TextRows(path, "plan", "csv")
+    check_header(rows.header or (), None, rows.file, 1)
+    if "case_id" not in (rows.header or ()):
         raise InputError("column case_id is missing; it names the case or the operator", file=path, row=1)
-    for cells in reader:
-        name = cells["case_id"]
+    for row in rows:
+        if row.error is not None:
+            raise row.error
+        name = row.texts["case_id"]
         if name in plans:
-            raise InputError(f"{name!r} is there more than once", file=path, row=reader.line_num, column="case_id")
-        plans[name] = {key: cells[key] for key in PLAN_FIELDS if cells.get(key)}
+            raise InputError(f"{name!r} is there more than once", file=path, row=row.number, column="case_id")
+        plans[name] = {key: row.texts[key] for key in PLAN_FIELDS if row.texts.get(key)}
     return plans
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ...hardware import NpuSpec
 from ...hardware.errors import InputError
-from ...hardware.measured.reader import read_table
+from ...hardware.table_rows import read_text
 from .constants import Constant, all_constants, constant
 
 #: Half-width of a constant by its mark: two agreeing sources, one good source or a fit, a guess or not stated.
@@ -51,7 +51,7 @@ def spans_from(path: Path, spec: NpuSpec) -> list[Span]:
         InputError: the file is no such document.
     """
     try:
-        document: Any = json.loads(read_table(path))
+        document: Any = json.loads(read_text(path))
         refused = document.get("refused")
         found = {name: (float(one["low"]), float(one["high"])) for name, one in document["constants"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -14,17 +14,17 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ...hardware import NpuSpec
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
+from ...hardware.table_rows import TextRow, check_header
 from ...models.case import BmmCase, explain_validation
 from ...models.context import Context
 from ...models.plan import Plan
-from ..batch.answers import cells_of
 from ..describe import deciding_parameters
 from ..settings import Settings
-from ..tables.cells import case_fields, did_you_mean
+from ..tables.cells import case_fields, cells_of
 from ..tables.columns import CASE_COLUMNS, PLAN_COLUMNS
-from ..tables.read import TextRow, TextRows
-from ..tables.tilings import check_header, plan_fields
+from ..tables.read import TextRows
+from ..tables.tilings import LEFT_OUT, plan_fields
 from ..tables.vendor_rows import is_vendor_header, read_vendor_row
 from .advice import advice
 from .gap import Gap, gap_of
@@ -121,7 +121,7 @@ class AuditReader:
         header = self._rows.header
         self._vendor = None if header is None else is_vendor_header(header)
         if header is not None:
-            self.errors = check_header(str(path), header, None if self._vendor else _AUDIT_COLUMNS)
+            self.errors = check_header(header, None if self._vendor else _AUDIT_COLUMNS, str(path), 1, said=LEFT_OUT)
             missing = [name for name in ("m", "n", "k") if name not in header]
             if missing and not self._vendor:
                 text = f"column {missing[0]} missing; needed are m, n, k and plan columns, or the vendor's field names"

@@ -103,9 +103,9 @@ def read_tilings(cases: Path, plans: Path, form: str) -> tuple[list[TilingRow], 
     index = CaseIndex(case_rows)
     errors = [row.error for row in case_rows if row.error is not None]
     if form == "csv":
-        table = read_table(plans, EVALUATE_COLUMNS, "plan")
-        rows = [_csv_row(table.file, *row, index) for row in table.rows]
-        return rows, [*errors, *table.errors]
+        texts, wrong = read_table(plans, EVALUATE_COLUMNS, "plan")
+        rows = [_csv_row(str(plans), row.number, row.texts, row.error, index) for row in texts]
+        return rows, [*errors, *wrong]
     return [_struct_row(str(plans), item, index) for item in read_tcube_items(_text(plans), file=plans)], errors
 
 

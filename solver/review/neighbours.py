@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ...models.algebra import IntAlgebra, Value
 from ...models.branches import BRANCH_OF, Branch
+from ...models.branches.base import Asked
 from ...models.context import Context
 from ...models.evaluation import Evaluation, evaluate_values, plan_checks
 from ...models.plan import Plan
@@ -143,10 +144,11 @@ def _moves(ctx: Context, branch: Branch, here: Mapping[str, Any]) -> Iterator[tu
         name = next((moved[0] for moved in branch.facts.moves if moved[0] in differs <= set(moved)), None)
         if name is not None and all(here.get(decision.name) is not None for decision in structure.decisions):
             yield name, {**here, **structure.constants}
-    for name, options in branch.solving(here).alternatives(ctx).items():
-        for value in options if here.get(name) is not None else ():
-            if value != here[name]:
-                yield name, {**here, name: value}
+    solving = branch.solving(here)
+    for name in solving.facts.either:
+        for given in solving.variants(ctx, {name: Asked()}):
+            if here.get(name) is not None and given.get(name) not in (None, here[name]):
+                yield name, {**here, **given}
 
 
 def _values(domain: Any) -> Any:

@@ -11,6 +11,7 @@ from ...models.algebra import RuleCheck
 from ...models.case import BmmCase
 from ...models.context import Context, Environment
 from ...models.evaluation import evaluate_plan
+from ...models.fields import FIELDS
 from ...models.plan import PLAN_FIELDS, BranchName
 from ...models.rules import PROFILES, Profile, rule_info
 from ..api import solve
@@ -21,12 +22,12 @@ __all__ = ["FREE", "Difference", "difference", "solve_profiles"]
 
 #: The profile without policy, which the others are held against.
 FREE: Final[Profile] = "none"
-#: What ``full_load`` and the like decide, and the extents of the tile; the other fields follow.
+#: Choices that make the tile; the other fields follow, or are those of the vector cores.
 _TILE: Final = tuple(
     name
     for name in PLAN_FIELDS
-    if name.startswith(("base_", "step_", "grid_", "tail_", "iter_", "l0", "l1_"))
-    or name in ("inner_branch", "merge_b0", "b_l1", "full_load", "fixpipe_unitflag", "swizzle_w")
+    if name in ("swizzle_w", "tail_strategy")
+    or (FIELDS[name].preferred and name not in ("k_l1", "ub_buffers", "used_core_num"))
 )
 
 

@@ -1,29 +1,22 @@
-"""Text of the user, in a table cell or a command-line option, made into the fields of a case."""
+"""Text of the user, in a table cell or a command-line option, made into the fields of a case; and values as cells."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ...hardware.errors import InputError
 from ...models.case import MAX_EXTENT, dtype_name
 from ...models.pins import Pin, parse_pin
 
-__all__ = ["case_fields", "did_you_mean", "parse_batch", "pin_of_cell"]
+__all__ = ["case_fields", "cell_text", "cells_of", "parse_batch", "pin_of_cell"]
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _YES: Final = ("1", "true", "yes")
 _NO: Final = ("0", "false", "no")
 #: Longest piece of the user's text that a message repeats.
 _SHOWN: Final = 60
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` or nothing."""
-    close = get_close_matches(name.strip().lower(), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _quoted(text: str) -> str:
@@ -102,3 +95,15 @@ def case_fields(texts: Mapping[str, str | None]) -> dict[str, Any]:
             except InputError as error:
                 raise InputError(error.message, column=name) from None
     return fields
+
+
+def cells_of(values: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """Texts in the order of the columns; what is not there is an empty text."""
+    return tuple(cell_text(values.get(name)) for name in columns)
+
+
+def cell_text(value: object) -> str:
+    """A value as the text of a cell."""
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, bool) else str(value)

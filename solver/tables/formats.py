@@ -8,8 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, Literal
 
-from ...hardware.errors import InputError
-from .cells import did_you_mean
+from ...hardware.errors import InputError, did_you_mean
 
 __all__ = ["ENDINGS", "Format", "format_of", "import_parquet"]
 

@@ -8,40 +8,21 @@ from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
-from pydantic import ValidationError
 
-from ...hardware.errors import InputError
-from ...models.case import explain_validation
-from ...models.plan import PLAN_FIELDS, Plan
-from ..batch.answers import cells_of
+from .cells import cells_of
 from .columns import CASE_COLUMNS, PLAN_COLUMNS, RESULT_COLUMNS
 from .files import write_files
-from .read import CaseRow, read_cases, read_records
+from .read import CaseRow, read_cases
 
 __all__ = [
     "CASE_COLUMNS",
     "PLAN_COLUMNS",
     "RESULT_COLUMNS",
     "CaseRow",
-    "plan_of_cells",
     "read_cases",
-    "read_records",
     "table_of",
     "write_tables",
 ]
-
-
-def plan_of_cells(cells: Mapping[str, str]) -> Plan:
-    """The plan of a row of a plan table; empty cells are absent parameters.
-
-    Raises:
-        InputError: a cell is not possible; ``column`` names it.
-    """
-    try:
-        return Plan.model_validate({name: cells[name] for name in PLAN_FIELDS if cells.get(name, "") != ""})
-    except ValidationError as error:
-        field, message = explain_validation(error)
-        raise InputError(message, column=field) from None
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:

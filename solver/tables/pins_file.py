@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
 from ...models.pins import Pin
-from .cells import did_you_mean, pin_of_cell
+from .cells import pin_of_cell
 from .read import CaseRow
 
 __all__ = ["PinsFile", "check_names", "pinned_rows", "read_pins"]

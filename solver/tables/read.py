@@ -6,10 +6,8 @@ the line (CSV, JSON Lines) or the row (Parquet).
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,14 +16,15 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
+from ...hardware.table_rows import TextRow, check_header, csv_header, csv_records, csv_rows, unreadable
 from ...models.case import BmmCase, explain_validation
 from ...models.pins import Pin
-from .cells import case_fields, did_you_mean, pin_of_cell
+from .cells import case_fields, pin_of_cell
 from .columns import BOTH, CASE_COLUMNS, PIN_COLUMNS
-from .formats import format_of, import_parquet
+from .formats import Format, format_of, import_parquet
 
-__all__ = ["CaseReader", "CaseRow", "Scan", "TextRow", "TextRows", "read_cases", "read_records", "scan"]
+__all__ = ["CaseReader", "CaseRow", "Scan", "TextRow", "TextRows", "read_cases", "scan"]
 
 _REQUIRED: Final = ("m", "n", "k")
 _KNOWN: Final = (*CASE_COLUMNS, BOTH, *PIN_COLUMNS)
@@ -33,15 +32,6 @@ _ALLOWED: Final = f"allowed: {', '.join((*CASE_COLUMNS, BOTH))}, and pin_ before
 _BOTH_GIVEN: Final = "b stands for the batch of A and B; give b, or batch_a and batch_b"
 #: Rows of a Parquet file in memory at once.
 _BATCH: Final = 1024
-
-
-@dataclass(frozen=True)
-class TextRow:
-    """One row as texts by column. ``number`` is its line in the file (of a Parquet file the row, from 1)."""
-
-    number: int
-    texts: dict[str, str]
-    error: InputError | None = None
 
 
 @dataclass(frozen=True)
@@ -63,24 +53,22 @@ class TextRows:
     ``header`` holds the columns; it is ``None`` for JSON Lines, where every row names its own.
 
     Args:
-        path: the file; its ending tells the format.
+        path: the file.
         what: what a row is, for messages.
+        form: its format; by default its ending tells it.
 
     Raises:
         InputError: the file cannot be read, is empty, has no rows, or is damaged (on construction or while iterating).
     """
 
-    def __init__(self, path: Path, what: str = "case") -> None:
+    def __init__(self, path: Path, what: str = "case", form: Format | None = None) -> None:
         self.file = str(path)
-        self.format = format_of(path)
+        self.format = form or format_of(path)
         self.header: list[str] | None = None
         if self.format == "csv":
             records = _records(path)
-            first = next(records, None)
-            if first is None:
-                raise InputError("the file is empty; the first line must name the columns", file=self.file)
-            self.header = [name.strip() for name in first[1]]
-            self._rows = _csv_rows(self.file, self.header, records)
+            self.header = csv_header(records, self.file)
+            self._rows = csv_rows(self.header, records, self.file)
             self._none = f"there is no {what} below the header"
         elif self.format == "jsonl":
             self._rows = _json_rows(path)
@@ -97,44 +85,13 @@ class TextRows:
         yield from self._rows
 
 
-def read_records(path: Path) -> list[tuple[int, list[str]]]:
-    """Records of a CSV file that are not blank, each with its first line.
-
-    Raises:
-        InputError: the file cannot be read, or it is no CSV.
-    """
-    return list(_records(path))
-
-
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
     file = str(path)
-    line = 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
-            for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    yield line, cells
-                line = reader.line_num + 1
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=file) from None
-    except csv.Error as error:
-        raise InputError(f"is no CSV ({error})", file=file, row=line) from None
+            yield from csv_records(stream, file)
     except (OSError, ValueError) as error:
-        raise _unreadable(file, error) from None
-
-
-def _unreadable(file: str, error: Exception) -> InputError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return InputError(f"cannot be read: {reason}", file=file)
-
-
-def _csv_rows(file: str, header: Sequence[str], records: Iterable[tuple[int, list[str]]]) -> Iterator[TextRow]:
-    for number, cells in records:
-        error = None
-        if len(cells) != len(header):
-            error = InputError(f"{len(cells)} cells, but the header has {len(header)}", file=file, row=number)
-        yield TextRow(number, dict(zip(header, (cell.strip() for cell in cells), strict=False)), error)
+        raise unreadable(file, error) from None
 
 
 def _json_rows(path: Path) -> Iterator[TextRow]:
@@ -145,7 +102,7 @@ def _json_rows(path: Path) -> Iterator[TextRow]:
                 if line.strip():
                     yield _json_row(file, number, line)
     except OSError as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
 
 
 def _json_row(file: str, number: int, line: bytes) -> TextRow:
@@ -207,7 +164,7 @@ def _parquet_rows(path: Path) -> tuple[list[str], Iterator[TextRow]]:
     try:
         table = parquet.ParquetFile(path)
     except OSError as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
     except arrow_error as error:
         raise InputError(f"is no Parquet file ({_first_line(error)})", file=file) from None
 
@@ -287,15 +244,8 @@ def read_cases(path: Path) -> list[CaseRow]:
 
 
 def _check_header(header: Sequence[str], file: str, row: int | None) -> None:
-    for name in header:
-        if name not in _KNOWN:
-            if len(header) == 1 and any(separator in name for separator in ";\t|"):
-                raise InputError("the columns are not separated by commas", file=file, row=row)
-            text = f"is not known{did_you_mean(name, _KNOWN)}; {_ALLOWED}"
-            raise InputError(text, file=file, row=row, column=repr(name))
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise InputError("is there more than once", file=file, row=row, column=twice[0])
+    for error in check_header(header, _KNOWN, file, row, allowed=f"; {_ALLOWED}"):
+        raise error
     missing = [name for name in _REQUIRED if name not in header]
     if missing:
         columns = "column" if len(missing) == 1 else "columns"

@@ -2,80 +2,56 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
+from ...hardware.table_rows import TextRow, check_header
 from ...models.branches import BRANCH_OF
 from ...models.case import explain_validation
 from ...models.fields import FIELDS
 from ...models.plan import PLAN_FIELDS, Plan
-from .cells import did_you_mean
-from .frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, read_records
+from .columns import CASE_COLUMNS, PLAN_COLUMNS
+from .read import CaseRow, TextRows
 
-__all__ = ["CaseIndex", "TextTable", "check_header", "plan_fields", "read_table"]
+__all__ = ["EVALUATE_COLUMNS", "LEFT_OUT", "CaseIndex", "plan_fields", "plan_of_cells", "read_table"]
 
 #: Fields that may be 0.
 _ZERO: Final = frozenset(field.name for field in FIELDS.values() if field.least == 0)
 _MOST: Final = 2**40
 
 
-@dataclass
-class TextTable:
-    """Rows of a CSV file as text: (line, cells by column, what is wrong), and what is wrong with its header."""
-
-    file: str
-    header: list[str]
-    rows: list[tuple[int, dict[str, str], InputError | None]] = field(default_factory=list)
-    errors: list[InputError] = field(default_factory=list)
+#: What a column is called that is not known, when the others are used without it.
+LEFT_OUT: Final = "is not known and left out"
 
 
-def read_table(path: Path, known: Sequence[str] | None, what: str) -> TextTable:
-    """Read a table. Unknown columns are reported and left out; ``known`` = None takes every column.
+def read_table(path: Path, known: Sequence[str] | None, what: str) -> tuple[list[TextRow], list[InputError]]:
+    """Rows of a CSV table, whatever its name ends in, and what is wrong with its header.
+
+    Unknown columns are reported and can be left out; ``known`` = None takes every column.
 
     Raises:
         InputError: the file cannot be read, is empty, or names a column twice.
     """
-    file = str(path)
-    records = read_records(path)
-    if not records:
-        raise InputError("the file is empty; the first line must name the columns", file=file)
-    (_, first), *rest = records
-    table = TextTable(file, [name.strip() for name in first])
-    table.errors = check_header(file, table.header, known)
-    if not rest:
-        raise InputError(f"there is no {what} below the header", file=file)
-    for number, cells in rest:
-        error = None
-        if len(cells) != len(table.header):
-            error = InputError(f"{len(cells)} cells, but the header has {len(table.header)}", file=file, row=number)
-        texts = dict(zip(table.header, (cell.strip() for cell in cells), strict=False))
-        table.rows.append((number, texts, error))
-    return table
+    rows = TextRows(path, what, "csv")
+    errors = check_header(rows.header or (), known, rows.file, 1, said=LEFT_OUT)
+    return list(rows), errors
 
 
-def check_header(file: str, header: Sequence[str], known: Sequence[str] | None) -> list[InputError]:
-    """What is wrong with single columns of a header: unknown ones are left out; ``known`` = None takes every column.
+def plan_of_cells(cells: Mapping[str, Any]) -> Plan:
+    """The plan of a row of a plan table; empty cells are absent parameters.
 
     Raises:
-        InputError: the header is no list of columns, or names a column twice.
+        InputError: a cell is not possible; ``column`` names it.
     """
-    if len(header) == 1 and any(separator in header[0] for separator in ";\t|"):
-        raise InputError("the columns are not separated by commas", file=file, row=1)
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise InputError("is there more than once", file=file, row=1, column=repr(twice[0]))
-    errors = []
-    for name in header if known is not None else ():
-        if name not in (known or ()):
-            hint = did_you_mean(name, known or ())
-            errors.append(InputError(f"is not known and left out{hint}", file=file, row=1, column=repr(name)))
-    return errors
+    try:
+        return Plan.model_validate({name: cells[name] for name in PLAN_FIELDS if cells.get(name, "") != ""})
+    except ValidationError as error:
+        field, message = explain_validation(error)
+        raise InputError(message, column=field) from None
 
 
 def plan_fields(texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,11 +61,7 @@ def plan_fields(texts: Mapping[str, Any]) -> dict[str, Any]:
         InputError: a cell is not possible; ``column`` names it.
     """
     given = {name: texts[name] for name in PLAN_FIELDS if texts.get(name, "") not in ("", None)}
-    try:
-        plan = Plan.model_validate({"branch": "asw_basic", **given})
-    except ValidationError as error:
-        name, message = explain_validation(error)
-        raise InputError(message, column=name) from None
+    plan = plan_of_cells({"branch": "asw_basic", **given})
     fields = {name: getattr(plan, name) for name in PLAN_FIELDS if name in given}
     empty_ok = "branch" not in fields or bool(BRANCH_OF[fields["branch"]].facts.zero)
     for name, value in fields.items():

@@ -201,7 +201,7 @@ def _csv_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[tuple[int, d
 
 
 def _json_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    from ..batch.answers import cell_text
+    from .cells import cell_text
 
     end = 0
     yield end, {}

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from ...hardware.errors import InputError
+from ...hardware.table_rows import TextRow, check_header
 from ...models.case import BmmCase
 from ...models.plan import PLAN_FIELDS, Plan
-from ..tables.cells import did_you_mean
-from ..tables.frames import CASE_COLUMNS, PLAN_COLUMNS, CaseRow, plan_of_cells, read_cases, read_records
+from ..tables.columns import CASE_COLUMNS, PLAN_COLUMNS
+from ..tables.read import CaseRow, TextRows, read_cases
+from ..tables.tilings import plan_of_cells
 
 __all__ = ["PlanRow", "file_names", "read_plan_rows"]
 
@@ -45,39 +47,27 @@ def read_plan_rows(cases: Path, plans: Path) -> list[PlanRow]:
     """
     case_rows = read_cases(cases)
     file = str(plans)
-    records = read_records(plans)
-    if not records:
-        raise InputError("the file is empty; the first line must name the columns", file=file)
-    (_, first), *rest = records
-    header = [name.strip() for name in first]
-    _check_header(header, file)
-    if not rest:
-        raise InputError("there is no plan below the header", file=file)
-    return list(_rows(file, header, rest, case_rows))
+    table = TextRows(plans, "plan", "csv")
+    _check_header(table.header or (), file)
+    return list(_rows(file, list(table), case_rows))
 
 
 def _check_header(header: Sequence[str], file: str) -> None:
-    for name in header:
-        if name not in PLAN_COLUMNS and name not in CASE_COLUMNS:
-            hint = did_you_mean(name, PLAN_COLUMNS)
-            raise InputError(f"is no column of a plan table{hint}", file=file, row=1, column=repr(name))
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise InputError("is there more than once", file=file, row=1, column=twice[0])
+    known = (*PLAN_COLUMNS, *(name for name in CASE_COLUMNS if name not in PLAN_COLUMNS))
+    for error in check_header(header, known, file, 1, said="is no column of a plan table"):
+        raise error
     if "branch" not in header:
         raise InputError("is missing", file=file, row=1, column="branch")
     if not {"row", "case_id"} & set(header):
         raise InputError("column row or case_id is missing; it names the case", file=file, row=1)
 
 
-def _rows(
-    file: str, header: Sequence[str], records: Iterable[tuple[int, list[str]]], case_rows: Sequence[CaseRow]
-) -> Iterator[PlanRow]:
-    for number, cells in records:
+def _rows(file: str, rows: Iterable[TextRow], case_rows: Sequence[CaseRow]) -> Iterator[PlanRow]:
+    for row in rows:
+        number, texts = row.number, row.texts
         try:
-            if len(cells) != len(header):
-                raise InputError(f"{len(cells)} cells, but the header has {len(header)}")
-            texts = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+            if row.error is not None:
+                raise row.error
             case_row = _case_row(texts, case_rows)
             if case_row.case is None:
                 raise InputError(f"its case is wrong: {case_row.error}")

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ...hardware.errors import InputError
-from ..tables.cells import did_you_mean
+from ...hardware.errors import InputError, did_you_mean
 from .struct import FIELDS, INT32, TCubeTiling
 
 __all__ = ["EXTRA_MARK", "TCubeItem", "make_tiling", "read_json_items", "tcube_c", "tcube_json"]

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...hardware.errors import InputError
+from ...hardware.errors import InputError, did_you_mean
 from ...models.case import BmmCase, make_case
 from ...models.plan import BranchName
-from ..tables.cells import did_you_mean
 from ..tables.vendor_rows import VendorTiling, read_vendor_row
 from .convert import PlanFields, case_of_tcube, tcube_to_fields
 from .struct import FIELDS, INT32, TCubeTiling

@@ -10,7 +10,7 @@ from tileproof.models.case import make_case
 from tileproof.models.rules import RULES
 from tileproof.solver.describe import BUFFER_NAMES, case_line, deciding_parameters, percent
 from tileproof.solver.tables.cells import case_fields, parse_batch
-from tileproof.solver.tables.frames import plan_of_cells
+from tileproof.solver.tables.tilings import plan_of_cells
 
 
 def test_every_capacity_rule_has_a_name() -> None:

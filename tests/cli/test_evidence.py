@@ -14,7 +14,7 @@ import pytest
 from tileproof.hardware import InternalError
 from tileproof.models.case import make_case
 from tileproof.solver.api import make_context
-from tileproof.solver.proof.verify import VerifyLine
+from tileproof.solver.proof.check import CheckLine
 from tileproof.solver.search import branch_search as search
 from tileproof.solver.search import evidence
 from tileproof.solver.search import solve_branch as branch_module
@@ -76,7 +76,7 @@ def test_solver_against_evaluator(run: Any, tmp_path: Path, monkeypatch: pytest.
 def test_solver_against_enumerator(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "tileproof.solver.proof.verify.verify_result",
-        lambda *a, **k: [VerifyLine("asw_basic", False, "a better plan exists")],
+        lambda *a, **k: [CheckLine("asw_basic", False, "a better plan exists")],
     )
     answer = run(*CASE, "--verify", "--json", "--dump-model", tmp_path)
     assert answer.exit_code == 70

@@ -15,6 +15,7 @@ from tileproof.models.plan import BRANCHES, PLAN_FIELDS
 from tileproof.solver.batch import recommend as batch
 from tileproof.solver.tables import frames as tables
 from tileproof.solver.tables import write as rows_out
+from tileproof.solver.tables.tilings import plan_of_cells
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cases.csv"
 GOOD = """case_id,batch_a,batch_b,m,n,k,dtype,out_dtype,trans_a,trans_b,bias,bias_batch,format_b
@@ -76,7 +77,7 @@ def test_plans_evaluate_to_the_same_ticks_and_stay_legal(run: Any, tmp_path: Pat
     for row, cells in zip(rows, plans, strict=True):
         assert row.case is not None
         assert (cells["case_id"], cells["row"]) == (row.case.case_id, str(row.number))
-        judged = tileproof.evaluate(row.case, tables.plan_of_cells(cells), rules="v0.4")
+        judged = tileproof.evaluate(row.case, plan_of_cells(cells), rules="v0.4")
         assert judged.latency_ticks == int(cells["latency_ticks"])
         assert repr(judged.latency_us) == cells["latency_us"]
         assert judged.violations == []

@@ -12,26 +12,24 @@ from typing import Any
 
 from tileproof.models.algebra import Algebra
 from tileproof.models.branches import registered
-from tileproof.models.branches.base import (
-    NARROW,
-    Branch,
-    Counts,
-    Facts,
-    Structure,
-    Wide,
+from tileproof.models.branches.base import NARROW, Branch, Counts, Facts, Structure, Wide, l2_policy, once
+from tileproof.models.branches.cube import (
+    base_fields,
     best_l0c,
-    buffer_fields,
+    chosen,
+    cube_entry,
+    cube_fields,
     l0_rules,
     l1_width,
-    l2_policy,
-    most_uk,
     step_decision,
     tile_decisions,
+    tile_of,
     tile_values,
 )
 from tileproof.models.context import ATOM, Context
 from tileproof.models.fields import BUFFERS, TILE
 from tileproof.models.latency import (
+    Loads,
     Outcome,
     Pipes,
     Reads,
@@ -61,8 +59,7 @@ class Panel(Branch):
     facts = Facts(likely=3, beam=(("um", "un"), ("uk", "l1_buffers")))
 
     def entry(self, alg: Algebra, ctx: Context) -> None:
-        alg.rule("entry.k_at_least_2", ctx.k, ">=", 2)
-        alg.rule("entry.output_not_empty", ctx.batch * ctx.m * ctx.n, ">=", 1)
+        cube_entry(alg, ctx)
         alg.rule("entry.no_bias", int(ctx.case.bias is not None), "<=", 0)
 
     def structures(self, ctx: Context, *, complete: bool, wide: Wide = NARROW) -> list[Structure]:
@@ -76,10 +73,9 @@ class Panel(Branch):
 
     def formula(self, alg: Algebra, ctx: Context, v: Values) -> Outcome:
         um, un, step, order = v["um"], v["un"], v["step_k"], v["iterate_order"]
-        uk = most_uk(alg, ctx, v, um, un, v["uk"])
-        rows, columns = alg.min_of(um, ctx.am // ATOM), alg.min_of(un, ctx.an // ATOM)
-        m_cnt, n_cnt = alg.ceil_div(ctx.am // ATOM, um), alg.ceil_div(ctx.an // ATOM, un)
-        blocks = alg.mul(m_cnt, n_cnt) * ctx.batch
+        tile = tile_of(alg, ctx, v)
+        uk, rows, columns = tile.uk, tile.rows, tile.columns
+        blocks = tile.count(alg) * ctx.batch
         rounds, used = alg.ceil_div(blocks, ctx.cores), alg.min_of(blocks, ctx.cores)
         l0_rules(alg, ctx, v, um, un, uk)
         alg.rule("cover.panel_order", order, "<=", 1)
@@ -108,39 +104,35 @@ class Panel(Branch):
             drain=drain_cost(alg, ctx, 1, area),
             fill1=first_fill(alg, ctx, [(unit, alg.mul(rows + columns, cut))], used),
             fill0=first_load(alg, ctx, rows + columns, ctx.k),
-            loads=[
-                occupied(alg, ctx, reads_a.cost(alg, ctx) + reads_b.cost(alg, ctx), used),
-                port_cost(alg, ctx, [(ATOM * ctx.k * ctx.s, sides)]),
-                hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b),
-            ],
+            loads=Loads(
+                reads_a,
+                reads_b,
+                shared=occupied(alg, ctx, reads_a.cost(alg, ctx) + reads_b.cost(alg, ctx), used),
+                port=port_cost(alg, ctx, [(ATOM * ctx.k * ctx.s, sides)]),
+                hbm=hbm_cost(alg, ctx, ctx.unique_a + ctx.unique_b),
+            ),
             steps=alg.mul(rounds, alg.ceil_div(extent, depth)),
         )
         counts = {
-            "m_cnt": lambda: m_cnt,
-            "n_cnt": lambda: n_cnt,
+            "m_cnt": lambda: tile.m_cnt,
+            "n_cnt": lambda: tile.n_cnt,
             "used_core_num": lambda: used,
             "hbm_units": lambda: (order * -1 + 2) * (ctx.batch_a * ctx.m) + (order + 1) * (ctx.batch_b * ctx.n),
             "k_l1": lambda: alg.min_of(cut * ctx.atom_k, ctx.k),
         }
-        return Outcome(overlap(alg, ctx, pipes, v), counts)
+        return Outcome(overlap(alg, ctx, pipes, v), counts, pipes.loads)
 
     def fields(self, alg: Algebra, ctx: Context, v: Values, counts: Counts) -> dict[str, Any]:
+        step_k, order = chosen(v, "step_k"), chosen(v, "iterate_order")
         return {
-            **{name: counts[name] for name in ("used_core_num", "m_cnt", "n_cnt", "k_l1")},
             "split_b": ctx.batch,
+            "m_cnt": counts["m_cnt"],
+            "n_cnt": counts["n_cnt"],
             "core_map": "grid",
-            "base_m": v["um"] * ATOM,
-            "base_n": v["un"] * ATOM,
-            "base_k": v["uk"] * ctx.atom_k,
-            "step_m": 1,
-            "step_n": 1,
-            "step_ka": v["step_k"],
-            "step_kb": v["step_k"],
-            "depth_a1": lambda: alg.mul(v["step_k"], v["l1_buffers"]),
-            "depth_b1": lambda: alg.mul(v["step_k"], v["l1_buffers"]),
-            **buffer_fields(v),
+            **base_fields(ctx, v),
+            **cube_fields(alg, v, counts, "none", once, once, step_k, step_k),
             "iterate_order": v["iterate_order"],
-            **l2_policy(alg, ctx, lambda: v["iterate_order"] * -1 + 2, lambda: v["iterate_order"] + 1),
+            **l2_policy(alg, ctx, lambda: order() * -1 + 2, lambda: order() + 1),
             "workspace_bytes": 0,
         }
 
@@ -152,10 +144,6 @@ class Panel(Branch):
 
     def own_words(self, plan: Plan) -> str:
         return f"order {plan.iterate_order}"
-
-    def reads(self, ctx: Context, plan: Plan) -> tuple[int, int]:
-        order = plan.iterate_order or 0
-        return ctx.unique_a * (2 - order), ctx.unique_b * (1 + order)
 
 
 #: Its rows of the table of rules.

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tileproof.models.plan import Plan
 from tileproof.solver.cli.main import app
-from tileproof.solver.tables.frames import plan_of_cells
+from tileproof.solver.tables.tilings import plan_of_cells
 from tileproof.solver.tcube import read_tcube_text, tcube_to_fields
 
 Run = Callable[..., Any]

@@ -48,8 +48,7 @@ def export(
 
     Example: tileproof export cases.csv plans.csv --format tcubetiling-c --out tilings
     """
-    from ....hardware.errors import InputError
-    from ...tables.cells import did_you_mean
+    from ....hardware.errors import InputError, did_you_mean
 
     style = style.strip().lower()
     if style not in _FORMATS:

@@ -86,8 +86,7 @@ def _entry(library: PlanLibrary, key: str) -> CaseResult:
     Raises:
         InputError: there is none, or more than one.
     """
-    from ....hardware.errors import InputError
-    from ...tables.cells import did_you_mean
+    from ....hardware.errors import InputError, did_you_mean
 
     result = library.find(key)
     if result is None:

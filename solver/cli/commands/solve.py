@@ -157,10 +157,10 @@ def _verify(result: CaseResult, ctx: Context, options: SolveOptions, *, to_stder
         lines = verify_result(result, hardware=ctx.spec, progress=lambda text: progress.update(0, text))
     for line in lines:
         mark = "ok" if line.ok else "FAILED"
-        print(f"verify {line.branch}: {mark}: {line.text}", file=sys.stderr if to_stderr else sys.stdout)
-    failed = next((line for line in lines if not line.ok), None)
-    if failed is not None:
-        raise _disagreement(ctx, options, failed.branch, failed.text)
+        print(f"verify {line.where}: {mark}: {line.text}", file=sys.stderr if to_stderr else sys.stdout)
+    for name, line in zip(result.branches, lines, strict=False):
+        if not line.ok:
+            raise _disagreement(ctx, options, name, line.text)
 
 
 def _disagreement(ctx: Context, options: SolveOptions, branch: BranchName, text: str) -> Exception:

@@ -15,7 +15,7 @@ from ..progress import Progress
 from ..shell import ExitCode, last_words, say_error
 
 if TYPE_CHECKING:
-    from ...proof.certificate import CheckLine
+    from ...proof.check import CheckLine
 
 #: Seconds between progress lines when stderr is no terminal.
 _REPEAT = 5.0
