@@ -23,7 +23,8 @@ from ..progress import Progress
 from ..shell import ExitCode, say_error
 
 if TYPE_CHECKING:
-    from ...review.evaluate import EvaluateSummary, Outcome
+    from ...review.evaluate import EvaluateSummary
+    from ...review.tilings import JudgedTiling
 
 _REPEAT = 5.0
 _FORMATS = ("csv", "tcubetiling")
@@ -77,7 +78,7 @@ def evaluate(
     for error in errors:
         say_error(str(error))
     settings = settings_of(hardware, rules, environment, seconds, all_branches=True)
-    outcomes: list[Outcome] = []
+    outcomes: list[JudgedTiling] = []
     with Progress("plans", len(rows), repeat=_REPEAT) as progress:
         for outcome in evaluate_rows(rows, settings, gap=gap):
             outcomes.append(outcome)
