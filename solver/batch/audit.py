@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...hardware.errors import InputError
 from ..pools.executors import Executor
 from ..pools.ordered_rows import Crash
-from ..review.audit import Audited, Auditor, AuditRow, audit_cells, markdown_row, to_json
+from ..review.audit import audit_cells, markdown_row, to_json
+from ..review.tilings import JudgedTiling, TilingJudge, TilingRow
 from ..settings import Settings, unpacked
 from .answers import CRASHED
 
@@ -20,7 +21,7 @@ __all__ = ["PRELOAD", "AuditAnswer", "AuditSummary", "audit_batch", "audit_row"]
 #: What a worker loads before its first row.
 PRELOAD: Final = ("tileproof.solver.search.solve_branch", __name__)
 
-Task = tuple[bytes, AuditRow]
+Task = tuple[bytes, TilingRow]
 
 
 @dataclass(frozen=True)
@@ -40,25 +41,25 @@ class AuditAnswer:
 def audit_row(task: Task) -> AuditAnswer:
     """Audit one tiling in a worker: packed settings, and the row."""
     packed, row = task
-    return _answer(_auditor(packed).audit(row))
+    return _answer(_judge(packed).judge(row))
 
 
 @lru_cache(maxsize=2)
-def _auditor(packed: bytes) -> Auditor:
-    return Auditor(unpacked(packed))
+def _judge(packed: bytes) -> TilingJudge:
+    return TilingJudge(unpacked(packed), gap=True, change=True)
 
 
-def _answer(result: Audited, verdict: str | None = None) -> AuditAnswer:
+def _answer(result: JudgedTiling, verdict: str | None = None) -> AuditAnswer:
     judged = result.judgement
     if verdict is None:
         verdict = "bad" if judged is None else "legal" if judged.feasible else "open" if judged.open else "illegal"
     return AuditAnswer(verdict, audit_cells(result), to_json(result), markdown_row(result), result.error)
 
 
-def audit_batch(rows: Iterable[AuditRow], settings: Settings, executor: Executor) -> Iterator[AuditAnswer]:
+def audit_batch(rows: Iterable[TilingRow], settings: Settings, executor: Executor) -> Iterator[AuditAnswer]:
     """Audit the rows, in order."""
     packed = settings.packed()
-    in_work: deque[AuditRow] = deque()
+    in_work: deque[TilingRow] = deque()
 
     def tasks() -> Iterator[Task]:
         for row in rows:
@@ -69,7 +70,7 @@ def audit_batch(rows: Iterable[AuditRow], settings: Settings, executor: Executor
         row = in_work.popleft()
         if isinstance(answer, Crash):
             error = InputError(f"{CRASHED}: {answer.text}", file=row.file, row=row.number)
-            yield _answer(Audited(row, error=error), CRASHED)
+            yield _answer(JudgedTiling(row, error=error), CRASHED)
         else:
             yield answer
 

@@ -11,20 +11,17 @@ from typing import Any, Final
 import pandas as pd
 
 from ...hardware.errors import InputError
-from ...models.context import Context
 from ...models.latency import Stages
 from ...models.plan import PLAN_FIELDS
 from ..settings import Settings
-from ..tables.frames import CaseRow, read_cases, table_of
+from ..tables.frames import read_cases, table_of
 from ..tables.tilings import EVALUATE_COLUMNS, CaseIndex, plan_fields, read_table
-from ..tcube import read_tcube_items, tcube_to_fields, tcube_violations
-from ..tcube.struct import TCubeTiling
+from ..tcube import read_tcube_items, tcube_to_fields
 from ..tcube.text import TCubeItem
-from .advice import advice
-from .gap import LEVELS, Gap, gap_of
-from .judge import Judgement, judge
+from .gap import LEVELS
+from .tilings import JudgedTiling, TilingJudge, TilingRow, error_cell
 
-__all__ = ["EvaluateSummary", "Outcome", "TilingRow", "evaluate_rows", "evaluation_table", "read_tilings"]
+__all__ = ["EvaluateSummary", "evaluate_rows", "evaluation_table", "read_tilings", "to_json"]
 
 STAGES: Final = tuple(stage.name for stage in fields(Stages) if stage.name != "total")
 EVAL_COLUMNS: Final[tuple[str, ...]] = (
@@ -32,31 +29,6 @@ EVAL_COLUMNS: Final[tuple[str, ...]] = (
     "bottleneck", *(f"{name}_us" for name in STAGES), "advice", "error",
 )  # fmt: skip
 GAP_COLUMNS: Final = tuple(f"{name}_{what}" for name in LEVELS for what in ("us", "ratio"))
-
-
-@dataclass(frozen=True)
-class TilingRow:
-    """One tiling of a file: its line, its case, the plan fields it gives, or what is wrong with it."""
-
-    file: str
-    number: int
-    name: str
-    case_row: CaseRow | None = None
-    given: dict[str, Any] | None = None
-    struct: TCubeTiling | None = None
-    error: InputError | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A row with its verdict, or with its error."""
-
-    row: TilingRow
-    judgement: Judgement | None = None
-    ctx: Context | None = None
-    gap: Gap | None = None
-    advice: str = ""
-    error: InputError | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +42,7 @@ class EvaluateSummary:
     bad: int
 
     @classmethod
-    def of(cls, outcomes: Iterable[Outcome], bad: int) -> EvaluateSummary:
+    def of(cls, outcomes: Iterable[JudgedTiling], bad: int) -> EvaluateSummary:
         """Count the outcomes; ``bad`` lines were not even rows."""
         ends = Counter(
             "bad"
@@ -115,7 +87,9 @@ def _csv_row(file: str, number: int, texts: dict[str, str], error: InputError | 
         return TilingRow(file, number, name, error=error)
     try:
         case_row = index.find(name, texts.get("row", ""))
-        return TilingRow(file, number, case_row.cells["case_id"], case_row, plan_fields(texts))
+        given = plan_fields(texts)
+        line = case_row.number
+        return TilingRow(file, number, case_row.cells["case_id"], case_row.case, given=given, case_line=line)
     except InputError as wrong:
         return TilingRow(file, number, name, error=_placed(wrong, file, number))
 
@@ -129,8 +103,9 @@ def _struct_row(file: str, item: TCubeItem, index: CaseIndex) -> TilingRow:
     try:
         case_row = index.rows[0] if len(index.rows) == 1 and index.rows[0].case else index.find(name)
         assert case_row.case is not None
-        _, given = tcube_to_fields(tiling, case_row.case)
-        return TilingRow(file, item.line, name, case_row, plan_fields(given), tiling)
+        _, fields_ = tcube_to_fields(tiling, case_row.case)
+        given, line = plan_fields(fields_), case_row.number
+        return TilingRow(file, item.line, name, case_row.case, given=given, case_line=line, struct=tiling)
     except InputError as wrong:
         return TilingRow(file, item.line, name, error=_placed(wrong, file, item.line))
 
@@ -149,45 +124,18 @@ def _placed(error: InputError, file: str, number: int) -> InputError:
 
 
 # -- judging
-def evaluate_rows(rows: Iterable[TilingRow], settings: Settings, *, gap: bool = False) -> Iterator[Outcome]:
-    """Judge the rows in order; rows of one case share what is derived from it."""
-    contexts: dict[int, Context] = {}
-    for row in rows:
-        if row.case_row is None or row.case_row.case is None or row.given is None:
-            yield Outcome(row, error=row.error)
-            continue
-        number = row.case_row.number
-        if number not in contexts:
-            contexts[number] = Context.of(row.case_row.case, settings.spec, settings.rules, settings.environment)
-        try:
-            yield _judged(row, contexts[number], settings, gap)
-        except InputError as error:
-            yield Outcome(row, error=_placed(error, row.file, row.number))
-
-
-def _judged(row: TilingRow, ctx: Context, settings: Settings, gap: bool) -> Outcome:
-    assert row.given is not None
-    verdict = judge(ctx, row.given, settings.options)
-    if row.struct is not None:
-        verdict = verdict.with_broken(
-            (check.name, f"{check.name} {check.left} {check.operator} {check.right}")
-            for check in tcube_violations(row.struct, ctx.case, settings.spec)
-        )
-    evaluation = verdict.evaluation
-    words = advice(ctx, evaluation) if evaluation is not None else "; ".join(verdict.violations)
-    ladder = None
-    if gap and evaluation is not None and verdict.branch is not None:
-        ladder = gap_of(ctx, verdict.branch, evaluation.ticks, settings.options)
-    return Outcome(row, verdict, ctx, ladder, words)
+def evaluate_rows(rows: Iterable[TilingRow], settings: Settings, *, gap: bool = False) -> Iterator[JudgedTiling]:
+    """Judge the rows in order."""
+    return map(TilingJudge(settings, gap=gap).judge, rows)
 
 
 # -- writing
-def evaluation_table(outcomes: Sequence[Outcome], *, gap: bool) -> pd.DataFrame:
+def evaluation_table(outcomes: Sequence[JudgedTiling], *, gap: bool) -> pd.DataFrame:
     """One row for each tiling, in the order of the input."""
     return table_of((_cells(outcome) for outcome in outcomes), (*EVAL_COLUMNS, *(GAP_COLUMNS if gap else ())))
 
 
-def _cells(outcome: Outcome) -> dict[str, Any]:
+def _cells(outcome: JudgedTiling) -> dict[str, Any]:
     document = to_json(outcome)
     plan = document.pop("plan", None) or {}
     stages = document.pop("stages_us", None) or {}
@@ -201,15 +149,12 @@ def _cells(outcome: Outcome) -> dict[str, Any]:
     return cells
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: JudgedTiling) -> dict[str, Any]:
     """A row as plain data."""
     row, verdict, ctx = outcome.row, outcome.judgement, outcome.ctx
-    number = row.case_row.number if row.case_row is not None else None
-    result: dict[str, Any] = {"case_id": row.name, "row": number, "plan_row": row.number}
+    result: dict[str, Any] = {"case_id": row.name, "row": row.case_line, "plan_row": row.number}
     if verdict is None or ctx is None:
-        error = outcome.error
-        column = f"column {error.column}: " if error is not None and error.column else ""
-        return {**result, "error": f"{column}{error.message}" if error is not None else ""}
+        return {**result, "error": error_cell(outcome)}
     evaluation = verdict.evaluation
     result |= {
         "feasible": verdict.feasible,
@@ -226,6 +171,6 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
             "bottleneck": evaluation.bottleneck,
             "stages_us": {name: ctx.us(evaluation.stages.get(name, 0)) for name in STAGES},
         }
-    if outcome.gap is not None:
+    if outcome.gap is not None and evaluation is not None:
         result["gap"] = outcome.gap.to_json()
     return result

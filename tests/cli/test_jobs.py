@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tileproof.solver.batch import audit as audit_batch
-from tileproof.solver.review.audit import Auditor
+from tileproof.solver.review.tilings import TilingJudge
 from tileproof.solver.tables.read import TextRows
 
 HEADER = "case_id,b,m,n,k,branch,base_m,base_n,base_k\n"
@@ -64,7 +64,7 @@ def test_audit_reads_and_writes_three_formats(run: Any, tilings: Path, tmp_path:
 def test_audit_resumes_to_the_same_bytes(run: Any, tilings: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit.csv"
     whole = run("audit", tilings, "--out", tmp_path / "whole.csv", "--jobs", "1")
-    real = Auditor.audit
+    real = TilingJudge.judge
 
     def fail(self: Any, row: Any) -> Any:
         if row.name == "slow":
@@ -72,7 +72,7 @@ def test_audit_resumes_to_the_same_bytes(run: Any, tilings: Path, tmp_path: Path
         return real(self, row)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit_batch.Auditor, "audit", fail)
+        patch.setattr(audit_batch.TilingJudge, "judge", fail)
         answer = run("audit", tilings, "--out", out, "--jobs", "1")
     assert "3 of 4 rows are finished; continue with the same command and --resume\n" in answer.stderr
     assert (

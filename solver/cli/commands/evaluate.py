@@ -15,7 +15,8 @@ from ..progress import Progress
 from ..shell import ExitCode, say_error
 
 if TYPE_CHECKING:
-    from ...review.evaluate import EvaluateSummary, Outcome
+    from ...review.evaluate import EvaluateSummary
+    from ...review.tilings import JudgedTiling
 
 _REPEAT = 5.0
 _FORMATS = ("csv", "tcubetiling")
@@ -67,7 +68,7 @@ def evaluate(
     for error in errors:
         say_error(str(error))
     settings = how.settings()
-    outcomes: list[Outcome] = []
+    outcomes: list[JudgedTiling] = []
     with Progress("plans", len(rows), repeat=_REPEAT) as progress:
         for outcome in evaluate_rows(rows, settings, gap=gap):
             outcomes.append(outcome)
