@@ -14,8 +14,8 @@ from tileproof.hardware import InternalError
 from tileproof.models.plan import BRANCHES, PLAN_FIELDS
 from tileproof.solver.batch import recommend as batch
 from tileproof.solver.tables import frames as tables
-from tileproof.solver.tables.tilings import plan_of_cells
 from tileproof.solver.tables import write as rows_out
+from tileproof.solver.tables.tilings import plan_of_cells
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cases.csv"
 GOOD = """case_id,batch_a,batch_b,m,n,k,dtype,out_dtype,trans_a,trans_b,bias,bias_batch,format_b
