@@ -131,14 +131,21 @@ class PlanLibrary:
             raise InputError("does not exist", file=str(self.path))
         try:
             self._db = sqlite3.connect(self.path, timeout=_BUSY_MS / 1000, isolation_level=None)
-            self._db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-            # With the write-ahead log a power failure may lose the last entries, never the file.
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            if self._is_empty():
-                self._create()
-            self._check_identity()
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
         except sqlite3.DatabaseError as error:
             raise InputError(f"is no plan library ({error})", file=str(self.path)) from None
+
+    def _open(self) -> None:
+        self._db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        # With the write-ahead log a power failure may lose the last entries, never the file.
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        if self._is_empty():
+            self._create()
+        self._check_identity()
 
     def _is_empty(self) -> bool:
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
