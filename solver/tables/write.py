@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from io import FileIO, StringIO
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 from ...hardware.errors import InputError
@@ -314,9 +313,7 @@ class Draft:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         keep = self.rows > 0
         for part in self._parts:
             part.leave(keep=keep)
