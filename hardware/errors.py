@@ -61,6 +61,10 @@ class InputError(TileproofError):
         self.row = row
         self.column = column
 
+    def at(self, file: str | os.PathLike[str], row: int, column: str | None = None) -> InputError:
+        """The same with its place, known to who read the file."""
+        return InputError(self.message, file=file, row=row, column=column or self.column)
+
     def place(self) -> str:
         """Where it is wrong, such as ``cases.csv, row 3, column m``; empty when unknown."""
         parts = [] if self.file is None else [self.file]

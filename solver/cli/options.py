@@ -113,8 +113,7 @@ class MaybeCaseOptions:
             InputError: an option cannot be used.
         """
         from ...hardware.errors import InputError
-        from ...models.case import make_case
-        from ..tables.cells import case_fields
+        from ..tables.cells import case_of
 
         texts: dict[str, str | None] = {name: getattr(self, name) for name in _CASE_TEXTS}
         if self.b is not None:
@@ -125,7 +124,7 @@ class MaybeCaseOptions:
             texts |= {"batch_a": self.b, "batch_b": self.b}
         flags = {name: getattr(self, name) for name in _CASE_FLAGS}
         try:
-            return make_case(**case_fields(texts), **flags)
+            return case_of(texts, **flags)
         except InputError as error:
             message = f"{error.column}: {error.message}" if error.column else error.message
             if self.b is not None and message.startswith("batch_a: "):

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from pydantic import ValidationError
-
 from ...hardware import NpuSpec, get_spec
 from ...hardware.errors import InputError, SpecError
 from ...hardware.measured import Measurement, measured_sets
-from ...models.case import BmmCase, explain_validation
+from ...models.case import BmmCase
 from ...models.context import Context, Environment
 from ...models.evaluation import Evaluation, evaluate_plan
 from ...models.pins import Pin, parse_pins
@@ -25,7 +23,7 @@ from ...models.plan import BRANCHES, PLAN_FIELDS, BranchName, Plan
 from ...models.rules import Profile
 from ..search.best import evaluations, fastest, solve_branches, to_beat
 from ..search.solve_branch import SolveOptions, solve_branch
-from ..tables.cells import case_fields
+from ..tables.cells import case_of
 from ..tables.tilings import plan_of_cells
 
 #: Which branches stand for a tile that is given without its branch.
@@ -78,26 +76,34 @@ def prepare(row: Measurement, hardware: str | NpuSpec | None = None, environment
     Raises:
         InputError: a cell of the row cannot be read.
     """
-    sets = measured_sets()
-    facts = sets.of(row.set)
-    cells = facts.case_of(row.op, row.case)
-    reason = sets.types.get(cells.get("dtype", ""))
-    if reason is not None:
-        return Run(row, left_out=f"{cells['dtype']}: {reason}")
     try:
-        spec = _chip(row, hardware)
+        return _prepared(row, hardware, environment)
     except SpecError as error:
         return Run(row, left_out=str(error))
+    except InputError as error:
+        raise error.at(row.file, row.row) from None
+
+
+def _prepared(row: Measurement, hardware: str | NpuSpec | None, environment: Environment | None) -> Run:
+    sets = measured_sets()
+    facts = sets.of(row.set)
+    cells: dict[str, str | None] = {**facts.case_of(row.op, row.case)}
+    reason = sets.types.get(cells.get("dtype") or "")
+    if reason is not None:
+        return Run(row, left_out=f"{cells['dtype']}: {reason}")
+    spec = _chip(row, hardware)
+    if (both := cells.pop("b", None)) is not None:
+        cells |= {"batch_a": both, "batch_b": both}
     plan = {name: text for name, text in row.plan.items() if name in PLAN_FIELDS}
     return Run(
         row,
-        _case(row, cells),
+        case_of(cells),
         spec,
         environment or facts.environment,
         facts.rules,
-        _pins(row, plan, facts.pins_of(row.op)),
+        _pins(plan, facts.pins_of(row.op)),
         _branches(plan),
-        _plan(row, plan),
+        None if any(name not in plan for name in _WHOLE) else plan_of_cells(plan),
     )
 
 
@@ -113,43 +119,17 @@ def _spec(name: str) -> NpuSpec:
     return get_spec(name)
 
 
-def _case(row: Measurement, cells: Mapping[str, str]) -> BmmCase:
-    fields: dict[str, str | None] = {name: text for name, text in cells.items() if name != "b"}
-    if "b" in cells:
-        fields |= {"batch_a": cells["b"], "batch_b": cells["b"]}
-    try:
-        return BmmCase(**case_fields(fields))
-    except InputError as error:
-        raise InputError(error.message, file=row.file, row=row.row, column=error.column) from None
-    except ValidationError as error:
-        field, message = explain_validation(error)
-        place = None if field == "case" else field
-        raise InputError(message, file=row.file, row=row.row, column=place) from None
-
-
-def _pins(row: Measurement, plan: Mapping[str, str], assumed: Iterable[str]) -> tuple[Pin, ...]:
+def _pins(plan: Mapping[str, str], assumed: Iterable[str]) -> tuple[Pin, ...]:
     """Pins of the row's own columns, and those of its set that speak of other fields."""
     texts = {name: f"{name}={text}" for name, text in plan.items() if name not in _UNPINNED}
     for pin in assumed:
         texts.setdefault(pin.partition("=")[0], pin)
-    try:
-        return parse_pins(texts.values())
-    except InputError as error:
-        raise InputError(error.message, file=row.file, row=row.row) from None
+    return parse_pins(texts.values())
 
 
 def _branches(plan: Mapping[str, str]) -> tuple[BranchName, ...]:
     named = tuple(name for name in BRANCHES if name == plan.get("branch"))
     return named or (_TILED if plan else tuple(BRANCHES))
-
-
-def _plan(row: Measurement, plan: Mapping[str, str]) -> Plan | None:
-    if any(name not in plan for name in _WHOLE):
-        return None
-    try:
-        return plan_of_cells(plan)
-    except InputError as error:
-        raise InputError(error.message, file=row.file, row=row.row, column=error.column) from None
 
 
 def context_of(run: Run, spec: NpuSpec | None = None) -> Context:

@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from ...hardware import NpuSpec
 from ...hardware.errors import InputError, did_you_mean
 from ...hardware.table_rows import TextRow, check_header
-from ...models.case import BmmCase, explain_validation
 from ..describe import deciding_parameters
-from ..tables.cells import case_fields, cells_of
+from ..tables.cells import case_of, cells_of
 from ..tables.columns import CASE_COLUMNS, PLAN_COLUMNS
 from ..tables.read import TextRows
 from ..tables.tilings import LEFT_OUT, plan_fields
@@ -91,8 +88,7 @@ class AuditReader:
             return _vendor(path, number, texts, self._base) if vendor else _own(path, number, texts, self._base)
         except InputError as wrong:
             name = texts.get("case_name") or texts.get("case_id") or ""
-            placed = InputError(wrong.message, file=path, row=number, column=wrong.column)
-            return TilingRow(str(path), number, name, error=placed, strategy=texts.get("strategy", ""))
+            return TilingRow(str(path), number, name, error=wrong.at(path, number), strategy=texts.get("strategy", ""))
 
 
 def _check_keys(texts: Mapping[str, str]) -> None:
@@ -119,11 +115,7 @@ def _own(path: Path, number: int, texts: dict[str, str], base: NpuSpec) -> Tilin
         if texts.get("batch_a") or texts.get("batch_b"):
             raise InputError("b stands for the batch of A and B; give b, or batch_a and batch_b", column="b")
         cells["batch_a"] = cells["batch_b"] = texts["b"]
-    try:
-        case = BmmCase(**case_fields(cells))
-    except ValidationError as error:
-        field, message = explain_validation(error)
-        raise InputError(message, column=None if field == "case" else field) from None
+    case = case_of(cells)
     # out_dtype is the case's; the plan has its size in bytes.
     return TilingRow(str(path), number, case.case_id, case, base, plan_fields(texts))
 

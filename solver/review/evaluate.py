@@ -11,6 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ...hardware.errors import InputError
+from ...hardware.table_rows import read_text
 from ...models.latency import Stages
 from ...models.plan import PLAN_FIELDS
 from ..settings import Settings
@@ -78,7 +79,7 @@ def read_tilings(cases: Path, plans: Path, form: str) -> tuple[list[TilingRow], 
         texts, wrong = read_table(plans, EVALUATE_COLUMNS, "plan")
         rows = [_csv_row(str(plans), row.number, row.texts, row.error, index) for row in texts]
         return rows, [*errors, *wrong]
-    return [_struct_row(str(plans), item, index) for item in read_tcube_items(_text(plans), file=plans)], errors
+    return [_struct_row(str(plans), item, index) for item in read_tcube_items(read_text(plans), file=plans)], errors
 
 
 def _csv_row(file: str, number: int, texts: dict[str, str], error: InputError | None, index: CaseIndex) -> TilingRow:
@@ -91,7 +92,7 @@ def _csv_row(file: str, number: int, texts: dict[str, str], error: InputError | 
         line = case_row.number
         return TilingRow(file, number, case_row.cells["case_id"], case_row.case, given=given, case_line=line)
     except InputError as wrong:
-        return TilingRow(file, number, name, error=_placed(wrong, file, number))
+        return TilingRow(file, number, name, error=wrong.at(file, number))
 
 
 def _struct_row(file: str, item: TCubeItem, index: CaseIndex) -> TilingRow:
@@ -107,20 +108,7 @@ def _struct_row(file: str, item: TCubeItem, index: CaseIndex) -> TilingRow:
         given, line = plan_fields(fields_), case_row.number
         return TilingRow(file, item.line, name, case_row.case, given=given, case_line=line, struct=tiling)
     except InputError as wrong:
-        return TilingRow(file, item.line, name, error=_placed(wrong, file, item.line))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=path) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
-
-
-def _placed(error: InputError, file: str, number: int) -> InputError:
-    return InputError(error.message, file=file, row=number, column=error.column)
+        return TilingRow(file, item.line, name, error=wrong.at(file, item.line))
 
 
 # -- judging

@@ -101,8 +101,7 @@ class TilingJudge:
             ctx = self._context(row.case.model_copy(update={"case_id": ""}), row.spec or self._settings.spec)
             return self._judged(row, row.given, ctx)
         except InputError as error:
-            placed = InputError(error.message, file=row.file, row=row.number, column=error.column)
-            return JudgedTiling(row, error=placed)
+            return JudgedTiling(row, error=error.at(row.file, row.number))
 
     def _judged(self, row: TilingRow, given: dict[str, Any], ctx: Context) -> JudgedTiling:
         options = self._settings.options

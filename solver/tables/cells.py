@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from ...hardware.errors import InputError
-from ...models.case import MAX_EXTENT, dtype_name
+from ...models.case import MAX_EXTENT, BmmCase, dtype_name, explain_validation
 from ...models.pins import Pin, parse_pin
 
-__all__ = ["case_fields", "cell_text", "cells_of", "parse_batch", "pin_of_cell"]
+__all__ = ["case_fields", "case_of", "cell_text", "cells_of", "parse_batch", "pin_of_cell"]
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _YES: Final = ("1", "true", "yes")
@@ -82,7 +84,7 @@ _PARSE: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def case_fields(texts: Mapping[str, str | None]) -> dict[str, Any]:
-    """Fields for ``make_case``; ``None`` leaves a field at its default.
+    """Fields of a case; ``None`` leaves a field at its default.
 
     Raises:
         InputError: a text cannot be read; ``column`` names its field.
@@ -95,6 +97,19 @@ def case_fields(texts: Mapping[str, str | None]) -> dict[str, Any]:
             except InputError as error:
                 raise InputError(error.message, column=name) from None
     return fields
+
+
+def case_of(texts: Mapping[str, str | None], **flags: bool) -> BmmCase:
+    """The case of :func:`case_fields`, and of fields that are no texts.
+
+    Raises:
+        InputError: a text cannot be read, or the case is not possible; ``column`` names the field, if it is one.
+    """
+    try:
+        return BmmCase(**{**case_fields(texts), **flags})
+    except ValidationError as error:
+        field, message = explain_validation(error)
+        raise InputError(message, column=None if field == "case" else field) from None
 
 
 def cells_of(values: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:

@@ -14,13 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from ...hardware.errors import InputError, did_you_mean
 from ...hardware.table_rows import TextRow, check_header, csv_header, csv_records, csv_rows, unreadable
-from ...models.case import BmmCase, explain_validation
+from ...models.case import BmmCase
 from ...models.pins import Pin
-from .cells import case_fields, pin_of_cell
+from .cells import case_of, pin_of_cell
 from .columns import BOTH, CASE_COLUMNS, PIN_COLUMNS
 from .formats import Format, format_of, import_parquet
 
@@ -131,7 +129,7 @@ def _typed_row(file: str, number: int, pairs: Iterable[tuple[str, Any]]) -> Text
                 raise InputError("is there more than once")
             texts[name] = _text_of(value)
         except InputError as wrong:
-            error = error or InputError(wrong.message, file=file, row=number, column=name)
+            error = error or wrong.at(file, number, name)
             texts[name] = ""
     return TextRow(number, texts, error)
 
@@ -266,19 +264,13 @@ def _case_row(file: str, row: TextRow) -> CaseRow:
         if has_both and (texts.get("batch_a") or texts.get("batch_b")):
             raise InputError(_BOTH_GIVEN)
         _name(texts, number)
-        case = BmmCase(**case_fields({key: texts[key] or None for key in texts if key not in PIN_COLUMNS}))
+        case = case_of({key: texts[key] or None for key in texts if key not in PIN_COLUMNS})
         pins = _row_pins(texts)
-    except ValidationError as error:
-        field, message = explain_validation(error)
-        column: str | None = None if field == "case" else field
     except InputError as error:
-        column, message = error.column, error.message
-    else:
-        return CaseRow(file, number, texts, case, None, pins)
-    _name(texts, number)
-    if has_both and column in ("batch_a", "batch_b"):
-        column = BOTH
-    return CaseRow(file, number, texts, None, InputError(message, file=file, row=number, column=column))
+        _name(texts, number)
+        column = BOTH if has_both and error.column in ("batch_a", "batch_b") else None
+        return CaseRow(file, number, texts, None, error.at(file, number, column))
+    return CaseRow(file, number, texts, case, None, pins)
 
 
 def _name(texts: dict[str, str], number: int) -> None:

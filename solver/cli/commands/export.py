@@ -131,7 +131,7 @@ def _row_text(row: PlanRow, spec: NpuSpec, style: str, file: Path) -> tuple[str,
     try:
         return plan_text(row.case, row.plan, spec, style), None
     except InputError as error:
-        return "", str(InputError(error.message, file=file, row=row.number, column=error.column))
+        return "", str(error.at(file, row.number))
 
 
 def _check_folder(folder: Path, targets: list[Path], sources: tuple[Path, ...]) -> None:
