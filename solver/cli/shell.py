@@ -103,8 +103,8 @@ def report(error: BaseException) -> ExitCode | None:
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
         return ExitCode.BROKEN_PIPE
-    if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()  # type: ignore[attr-defined]
+    if type(error).__name__ == "NoArgsIsHelpError" and hasattr(error, "show"):
+        error.show()
         return ExitCode.BAD_INPUT
     if hasattr(error, "format_message"):  # usage errors of typer, whichever click it is built on
         say_error(error.format_message())

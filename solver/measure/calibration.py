@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +16,7 @@ from ...hardware.errors import InputError
 from ...hardware.measured import Measurement, measured_sets
 from ...models.context import Environment
 from .constants import Constant, chosen_constants, rounded, spec_at, usual_constants
-from .fit import Fit, Refused, fit, held_out_errors, identifiable, intervals, require_scipy, unfounded
+from .fit import Fit, Refused, fit, held_out_errors, identifiable, import_scipy, intervals, unfounded
 from .partners import Partner, partners_of, shifts
 from .predict import Run, predict, prepare, with_plan
 from .timing import Array, Timing
@@ -31,7 +31,7 @@ _NAMED = 0.10
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitOptions:
     """How to calibrate: constants to fit (none: the usual ones), folds, bootstrap draws, seed."""
 
     names: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class Calibration:
 def calibrate(
     rows: Sequence[Measurement],
     hardware: NpuSpec,
-    settings: Settings,
+    settings: FitOptions,
     *,
     name: str | None = None,
     environment: Environment | None = None,
@@ -163,7 +163,7 @@ def calibrate(
     Raises:
         InputError: a row cannot be read, no row can be used, or the rows identify none of the constants.
     """
-    require_scipy()
+    import_scipy("optimize")  # before the work
     tell = progress or (lambda done, what: None)
     runs, left_out, assumed = _whole_runs(rows, hardware, environment, lambda done: tell(done, "plans"))
     source = rows[0].file
@@ -304,8 +304,3 @@ def _pipes(timing: Timing, start: Array, fitted: Fit) -> dict[str, tuple[int, fl
                 fmean(abs(float(fitted.errors[i])) for i in index),
             )
     return result
-
-
-def changed_fields(calibration: Calibration) -> Iterable[str]:
-    """Fields of the chip that the calibration moved."""
-    return dict.fromkeys(one.constant.field for one in calibration.fitted)

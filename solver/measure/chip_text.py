@@ -13,7 +13,7 @@ from ...hardware import DEFAULT_SPEC, get_spec, list_specs
 from ...hardware.errors import InputError, InternalError
 from ...hardware.fields import NUMBER_FIELDS, unit_of
 from ...hardware.quantities import decimal_text
-from .calibration import Calibration, Fitted, changed_fields
+from .calibration import Calibration, Fitted
 
 #: Interval half-width up to which a fitted number counts as well known (M); above it is a guess (L).
 _FIRM = 0.10
@@ -24,7 +24,7 @@ def chip_toml(calibration: Calibration) -> str:
     spec = calibration.spec
     base = calibration.base.name if calibration.base.name in list_specs() else DEFAULT_SPEC
     shipped = get_spec(base)
-    moved = set(changed_fields(calibration))
+    moved = {one.constant.field for one in calibration.fitted}
     lines = [
         f"# Written by `tileproof calibrate`: {calibration.rows} runs of {calibration.source}.",
         f"# Mean error of the times {100 * calibration.before:.1f} % before, {100 * calibration.in_sample:.1f} % after"

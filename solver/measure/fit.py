@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 import numpy as np
@@ -40,14 +42,14 @@ class Fit:
     errors: Array
 
 
-def require_scipy() -> None:
-    """See that SciPy is there.
+def import_scipy(part: str) -> ModuleType:
+    """A part of SciPy.
 
     Raises:
-        InputError: it is not.
+        InputError: SciPy is not installed.
     """
     try:
-        import scipy.optimize  # type: ignore[import-untyped]  # noqa: F401
+        return import_module(f"scipy.{part}")
     except ImportError:
         raise InputError("calibration needs SciPy: pip install 'tileproof[calibrate]'") from None
 
@@ -121,8 +123,6 @@ def _confusion(constants: Sequence[Constant], jacobian: Array, index: int, error
 
 def fit(timing: Timing, constants: Sequence[Constant], start: Array | None = None, rows: Mask | None = None) -> Fit:
     """Scales of least soft-L1 relative error over the quantities of the chosen ``rows`` (default all)."""
-    from scipy.optimize import least_squares
-
     use = np.ones(len(timing.measured), dtype=bool) if rows is None else rows
     begin = np.ones(len(constants)) if start is None else start
     low = np.array([c.low for c in constants])
@@ -140,7 +140,7 @@ def fit(timing: Timing, constants: Sequence[Constant], start: Array | None = Non
         return found
 
     inside = np.clip(begin, low + 1e-6, high - 1e-6)
-    result = least_squares(
+    result = import_scipy("optimize").least_squares(
         errors, inside, slopes, bounds=(low, high), loss="soft_l1", f_scale=_SOFT, xtol=1e-4, ftol=1e-5, max_nfev=20
     )
     return Fit(tuple(constants), result.x, timing.at(constants, result.x))
@@ -172,16 +172,14 @@ def intervals(timing: Timing, fitted: Fit, draws: int, seed: int, shifts: Array)
     narrower than the interval of normal errors of the size of the residuals. ``shifts`` (a row for each scale) are
     moves by constants that are held; they are independent of the noise and of each other, so squares add.
     """
-    from scipy.optimize import least_squares
-    from scipy.stats import norm, t  # type: ignore[import-untyped]
-
+    least_squares, stats = import_scipy("optimize").least_squares, import_scipy("stats")
     jacobian = timing.jacobian(fitted.constants, fitted.scales, fitted.errors)
     low = np.array([c.low for c in fitted.constants])
     high = np.array([c.high for c in fitted.constants])
     runs = np.array([q.run for q in timing.quantities])
     count, size = len(timing.runs), len(fitted.constants)
     free = max(1, len(runs) - size)
-    widen = np.sqrt(len(runs) / free) * t.ppf(0.5 + _LEVEL / 2, free) / norm.ppf(0.5 + _LEVEL / 2)
+    widen = np.sqrt(len(runs) / free) * stats.t.ppf(0.5 + _LEVEL / 2, free) / stats.norm.ppf(0.5 + _LEVEL / 2)
     rng = np.random.default_rng(seed)
     found = np.empty((draws, size))
     for draw in range(draws):
@@ -200,7 +198,7 @@ def intervals(timing: Timing, fitted: Fit, draws: int, seed: int, shifts: Array)
     tail = (1 - _LEVEL) / 2
     spread: Array = widen * np.quantile(found, [tail, 1 - tail], axis=0).T
     noise = float(np.sqrt(np.sum(np.minimum(np.abs(fitted.errors), 3 * _SOFT) ** 2) / free))
-    half = t.ppf(1 - tail, free) * _standard_errors(jacobian, noise)
+    half = stats.t.ppf(1 - tail, free) * _standard_errors(jacobian, noise)
     low_end, high_end = np.minimum(spread[:, 0], -half), np.maximum(spread[:, 1], half)
     held = np.sum(shifts**2, axis=1)
     ends = [-np.sqrt(low_end**2 + held), np.sqrt(high_end**2 + held)]

@@ -6,7 +6,6 @@ and reason; a file that cannot be understood as a whole is refused.
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -16,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...hardware.errors import InputError
-from ...hardware.measured import Measurement
+from ...hardware.measured import COUNTERS, Measurement
+from ...hardware.table_rows import csv_records
 from .left_out import LeftOut, Unusable
 from .operators import MATMULS, besides, is_matmul
 from .predict import prepare
@@ -45,8 +45,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "vector": ("aiv_vec_time", "aiv_time"),
 }
 #: Columns whose unit matters; the start of a task only tells tasks apart, and older exports give it without a unit.
-_TIMES: Final = ("duration", "mac_us", "mte1_us", "mte2_us", "fixpipe_us", "vector")
-_COUNTERS: Final = ("mac_us", "mte1_us", "mte2_us", "fixpipe_us")
+_TIMES: Final = ("duration", *COUNTERS, "vector")
 _NEEDED: Final = {
     "type": "OP Type", "duration": "Task Duration(us)", "shapes": "Input Shapes", "types": "Input Data Types"
 }  # fmt: skip
@@ -85,7 +84,7 @@ def read_export(text: str, file: str, note: Callable[[str], None]) -> list[Measu
     Raises:
         InputError: the file has no shapes, a column is missing, twice there or without unit, or no matmul task is left.
     """
-    header, lines = _lines(text, file)
+    (_, header), *lines = csv_records(io.StringIO(text, newline=""), file)
     columns = _columns(header, file)
     left_out = LeftOut()
     tasks: list[tuple[int, dict[str, str]]] = []
@@ -100,7 +99,8 @@ def read_export(text: str, file: str, note: Callable[[str], None]) -> list[Measu
         elif not is_matmul(kind):
             left_out.add(kind, line, Unusable(what))
         elif len(cells) != len(header):
-            left_out.add(kind, line, Unusable("it does not have the cells of the header", _of(cells, header)))
+            count = f"{len(cells)} cells instead of {len(header)}"
+            left_out.add(kind, line, Unusable("it does not have the cells of the header", count))
         else:
             tasks.append((line, task))
     cube = {_identity(task) for _, task in tasks if not _on_vector(task)}
@@ -116,20 +116,6 @@ def read_export(text: str, file: str, note: Callable[[str], None]) -> list[Measu
     return rows
 
 
-def _lines(text: str, file: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header, and the rows that are not blank with their lines."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines: list[tuple[int, list[str]]] = []
-    line = 1
-    try:
-        for cells in reader:
-            lines.append((line, cells))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"is no CSV ({error})", file=file, row=line) from None
-    return lines[0][1], [(line, cells) for line, cells in lines[1:] if any(cell.strip() for cell in cells)]
-
-
 def _nothing(kinds: Counter[str]) -> str:
     """Why no task of a file can be used; ``kinds`` are its rows by OP Type."""
     if set(kinds) == {""}:
@@ -137,10 +123,6 @@ def _nothing(kinds: Counter[str]) -> str:
     matmuls = sum(count for kind, count in kinds.items() if is_matmul(kind))
     found = f"; its {matmuls} matmul tasks were all left out" if matmuls else ""
     return f"there is no matmul task to use (OP Type {', '.join(MATMULS)}){found}"
-
-
-def _of(cells: Sequence[str], header: Sequence[str]) -> str:
-    return f"{len(cells)} cells instead of {len(header)}"
 
 
 def _columns(header: Sequence[str], file: str) -> dict[str, _Column]:
@@ -230,7 +212,7 @@ def _row(
         case=case_columns(cells),
         cores=int(blocks) if blocks.isdecimal() and int(blocks) else None,
         latency_us=duration,
-        counters={ours: value for ours in _COUNTERS if (value := time(ours))},
+        counters={ours: value for ours in COUNTERS if (value := time(ours))},
     )
     try:
         prepare(measured)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...hardware import NpuSpec
+from ...hardware import NpuSpec, get_spec
 from ...hardware.errors import InputError
 from ...models.case import BmmCase, make_case
 from ...models.context import ATOM, ceil_to
@@ -81,7 +81,9 @@ def read_vendor_row(row: Mapping[str, str]) -> VendorTiling:
         )
     fixed = _FIXED[branch](row, case, strategy)
     name = row.get("case_name", "") or strategy
-    return VendorTiling(name, case, _int(row, "aic", 32), _int(row, "aiv", 64), branch, fixed)
+    usual = get_spec()
+    cores = (_int(row, "aic", usual.aic_cores), _int(row, "aiv", usual.aiv_cores))
+    return VendorTiling(name, case, *cores, branch, fixed)
 
 
 def _int(row: Mapping[str, str], column: str, default: int | None = None) -> int:
@@ -197,14 +199,10 @@ def _merge(row: Mapping[str, str], case: BmmCase, strategy: str) -> dict[str, in
     }
 
 
-def _special(row: Mapping[str, str], case: BmmCase, strategy: str) -> dict[str, int | str]:
-    return {}
-
-
 _FIXED: Final[dict[BranchName, Any]] = {
     "asw_basic": _asw,
     "stream_k": _stream,
     "iter_batch": _iter,
     "merge_batch": _merge,
-    "special": _special,
+    "special": lambda row, case, strategy: {},
 }

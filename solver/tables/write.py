@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +23,8 @@ from ...hardware.errors import InputError
 from .columns import column_types
 from .formats import format_of, import_parquet
 
-try:
+if sys.platform != "win32":  # there two runs that write the same table are not noticed
     import fcntl
-except ImportError:  # Windows: two runs that write the same table are not noticed
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Draft", "Table"]
 
@@ -69,7 +68,7 @@ class _Part:
         self.file = FileIO(os.open(self.path, flags, 0o666), "wb" if self.direct else "r+b")
         if self.direct:
             return
-        if fcntl is not None:
+        if sys.platform != "win32":
             try:
                 fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

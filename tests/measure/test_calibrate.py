@@ -13,7 +13,7 @@ import pytest
 from measured_runs import SHAPES, export_rows, synthetic_rows, write_plans, write_rows
 
 from tileproof.hardware import InputError, NpuSpec, get_spec
-from tileproof.solver.measure.calibration import Calibration, Settings, calibrate
+from tileproof.solver.measure.calibration import Calibration, FitOptions, calibrate
 from tileproof.solver.measure.chip_text import chip_toml
 from tileproof.solver.measure.constants import all_constants, constant, spec_at
 from tileproof.solver.measure.rows import read_runs
@@ -32,7 +32,7 @@ def planted() -> NpuSpec:
 def calibrated(tmp_path: Path, seed: int, *, counters: bool, **settings: Any) -> Calibration:
     rows = synthetic_rows(planted(), seed, counters=counters)
     runs = read_runs(write_rows(tmp_path / f"measured{seed}.csv", rows))
-    return calibrate(runs, SPEC, Settings(seed=seed, **{"folds": 0, **settings}))
+    return calibrate(runs, SPEC, FitOptions(seed=seed, **{"folds": 0, **settings}))
 
 
 def hits(result: Calibration) -> dict[str, bool]:
@@ -62,7 +62,7 @@ def test_a_time_in_another_unit_is_refused_by_row(tmp_path: Path, scale: float) 
     rows[2]["latency_us"] = str(scale * float(rows[2]["latency_us"]))
     runs = read_runs(write_rows(tmp_path / "measured.csv", rows))
     with pytest.raises(InputError, match=r"measured\.csv, row 4: .* is the time in another unit\?"):
-        calibrate(runs, SPEC, Settings(folds=0))
+        calibrate(runs, SPEC, FitOptions(folds=0))
 
 
 @pytest.mark.sweep
@@ -97,20 +97,20 @@ def test_what_the_runs_do_not_tell_is_refused(tmp_path: Path) -> None:
     small = [(b, 16, 16, 512, 16, 16, 64, 8) for b in (1, 2, 4, 8)]
     rows = synthetic_rows(SPEC, 0, noise=0.01, shapes=large + small)
     runs = read_runs(write_rows(tmp_path / "few.csv", rows))
-    result = calibrate(runs, SPEC, Settings(("head", "hbm", "port", "row_128", "mmad_head"), folds=0))
+    result = calibrate(runs, SPEC, FitOptions(("head", "hbm", "port", "row_128", "mmad_head"), folds=0))
     reasons = {one.constant.name: one.reason for one in result.refused}
     assert "no measured time depends on it" in reasons["port"]
     assert {"port", "row_128", "mmad_head"} <= set(reasons)
     assert all(one.constant.name not in reasons for one in result.fitted)
     with pytest.raises(InputError, match=r"identify none of the constants .*port: no measured time depends on it"):
-        calibrate(runs, SPEC, Settings(("port",)))
+        calibrate(runs, SPEC, FitOptions(("port",)))
 
 
 def test_two_constants_that_do_the_same_are_told_by_name(tmp_path: Path) -> None:
     one_shape = [(b, 256, 256, 64, 256, 256, 64, 1) for b in (32, 64, 96, 128, 320, 640)]
     rows = synthetic_rows(SPEC, 0, noise=0.01, counters=True, shapes=one_shape)
     runs = read_runs(write_rows(tmp_path / "same.csv", rows))
-    result = calibrate(runs, SPEC, Settings(("drain_fixed", "drain_rate"), folds=0))
+    result = calibrate(runs, SPEC, FitOptions(("drain_fixed", "drain_rate"), folds=0))
     (refused,) = result.refused
     (kept,) = result.fitted
     assert {refused.constant.name, kept.constant.name} == {"drain_fixed", "drain_rate"}
@@ -189,7 +189,7 @@ def test_runs_of_another_chip_are_left_out(tmp_path: Path) -> None:
     for row in rows[:2]:
         row["chip"] = "ascend950pr_c28"
     runs = read_runs(write_rows(tmp_path / "mixed.csv", rows))
-    result = calibrate(runs, SPEC, Settings(("head",), folds=0))
+    result = calibrate(runs, SPEC, FitOptions(("head",), folds=0))
     assert result.rows == 6
     assert len(result.left_out) == 2
     assert "measured on ascend950pr_c28, not on ascend950pr" in result.left_out[0]
@@ -266,7 +266,7 @@ def test_a_rate_at_its_edge_is_refused(tmp_path: Path, run: Any, names: str, val
 def test_an_interval_holds_the_doubt_about_a_partner(tmp_path: Path) -> None:
     """The drain rate for any drain_fixed within its doubt, by fitting again with that one, lies in the interval."""
     runs = read_runs(measured(tmp_path, synthetic_rows(SPEC, 0, noise=0.01)))
-    result = calibrate(runs, SPEC, Settings(("head", "drain_fixed", "drain_rate"), folds=0))
+    result = calibrate(runs, SPEC, FitOptions(("head", "drain_fixed", "drain_rate"), folds=0))
     (rate,) = (one for one in result.fitted if one.constant.name == "drain_rate")
     (partner,) = (p for p in rate.partners if p.constant.name == "drain_fixed")
     assert "drain_fixed" in {one.constant.name for one in result.refused}
@@ -274,7 +274,7 @@ def test_an_interval_holds_the_doubt_about_a_partner(tmp_path: Path) -> None:
     ends = []
     for side in (-1, 1):
         spec = spec_at(SPEC, {fixed: fixed.own * (1 + side * partner.half_width)})
-        again = calibrate(runs, spec, Settings(("head", "drain_rate"), folds=0))
+        again = calibrate(runs, spec, FitOptions(("head", "drain_rate"), folds=0))
         ends += [float(one.value) for one in again.fitted if one.constant.name == "drain_rate"]
     assert rate.low < min(ends) < float(rate.value) < max(ends) < rate.high
 
@@ -284,7 +284,7 @@ def test_intervals_hold_the_truth_when_a_partner_is_off(tmp_path: Path) -> None:
     found = []
     for seed in range(6):
         runs = read_runs(measured(tmp_path, synthetic_rows(spec, seed, noise=0.01)))
-        result = calibrate(runs, SPEC, Settings(folds=0))
+        result = calibrate(runs, SPEC, FitOptions(folds=0))
         assert "drain_fixed" in {one.constant.name for one in result.refused}
         found += [one.low <= 50 <= one.high for one in result.fitted if one.constant.name == "drain_rate"]
     assert len(found) == 6

@@ -56,7 +56,7 @@ def calibrate(
     """
     from ....hardware import get_spec
     from ....hardware.errors import InputError
-    from ...measure.calibration import Settings
+    from ...measure.calibration import FitOptions
     from ...measure.calibration import calibrate as run_calibration
     from ...measure.chip_text import write_chip
     from ...measure.rows import read_plans, read_runs, with_plans
@@ -75,7 +75,7 @@ def calibrate(
     rows = read_runs(file, notes)
     if plans is not None:
         rows = with_plans(rows, read_plans(plans))
-    settings = Settings(names, folds, bootstrap, seed)
+    settings = FitOptions(names, folds, bootstrap, seed)
     with Progress("rows", len(rows), repeat=10.0) as progress:
         result = run_calibration(rows, spec, settings, name=out.stem, environment=known, progress=progress.update)
     if result.refusal is None:
